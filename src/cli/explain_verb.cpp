@@ -9,16 +9,6 @@
 namespace marey::cli {
 namespace {
 
-/// A word that a shell reads as `text`.
-std::string shell_word(const std::string& text) {
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-    if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return text;
-    std::string word = "'";
-    for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
-    return word + "'";
-}
-
 class ExplainVerb final : public Verb {
   public:
     const char* help() const override { return "Say what stands out, largest possible gain first"; }

@@ -1,4 +1,4 @@
-// finding_line.h: a finding in one line.
+// finding_line.h: findings in one line each.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include <marey/findings.h>
+#include <marey/ranks.h>
 
 #include "cli/terminal.h"
 #include "cli/text_format.h"
@@ -22,6 +23,16 @@ inline std::string finding_line(const Finding& finding) {
         text += fmt::format(", up to {}", format_bytes(static_cast<double>(finding.gain_bytes)));
     if (!finding.is_fault) text += std::string(", ") + certainty_name(finding.certainty);
     return text + ": " + printable(finding.claim);
+}
+
+/// A line for each finding about a job: that something is wrong with it, or what takes time.
+inline std::string rank_findings(const RankReport& report, bool are_faults, const Terminal& terminal) {
+    std::string text;
+    for (const RankFinding& finding : report.findings) {
+        if ((finding.share == 0) == are_faults)
+            text += styled(terminal, Style::Red, finding.rule) + ": " + printable(finding.text) + "\n";
+    }
+    return text;
 }
 
 }  // namespace marey::cli

@@ -130,6 +130,14 @@ std::string death_lines(const Trace& trace, const Terminal& terminal) {
 
 }  // namespace
 
+void HostsAgreement::add(std::string_view host, std::int64_t error_ns, std::string_view its_evidence) {
+    best_ns = std::min(best_ns, error_ns);
+    if (error_ns <= worst_ns) return;
+    worst_ns = error_ns;
+    worst = host;
+    evidence = printable(its_evidence);
+}
+
 std::string hosts_fact(const HostsAgreement& agreement) {
     std::string text =
         fmt::format("{}, reference {}: worst {} ({}{}{})", format_plural(agreement.hosts, "host"),
@@ -140,19 +148,12 @@ std::string hosts_fact(const HostsAgreement& agreement) {
 }
 
 std::string hosts_fact(const Trace& trace) {
-    HostsAgreement agreement;
-    agreement.hosts = trace.host_clocks().size();
+    HostsAgreement agreement{.hosts = trace.host_clocks().size()};
     if (agreement.hosts < 2) return "";
-    agreement.worst_ns = -1;
-    agreement.best_ns = kUnknownClockError;
     for (const HostClockInfo& clock : trace.host_clocks()) {
         agreement.reference = trace.string(clock.reference);
-        if (trace.string(clock.method) == "reference") continue;
-        agreement.best_ns = std::min(agreement.best_ns, clock.error_ns);
-        if (clock.error_ns <= agreement.worst_ns) continue;
-        agreement.worst_ns = clock.error_ns;
-        agreement.worst = trace.string(clock.host);
-        agreement.evidence = printable(trace.string(clock.evidence));
+        if (trace.string(clock.method) != "reference")
+            agreement.add(trace.string(clock.host), clock.error_ns, trace.string(clock.evidence));
     }
     return hosts_fact(agreement);
 }

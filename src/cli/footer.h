@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <marey/host_clocks.h>
 #include <marey/trace.h>
 
 #include "cli/terminal.h"
@@ -36,9 +37,12 @@ std::string imports_fact(const Trace& trace);  ///< "4.30 s of 8.50 s (...)"; em
 /// How well the times of several hosts agree; `worst` has the largest error.
 struct HostsAgreement {
     std::size_t hosts = 0;
-    std::string reference, worst{};
+    std::string reference{}, worst{};
     std::string evidence{};  ///< of the worst one
-    std::int64_t worst_ns = 0, best_ns = 0;
+    std::int64_t worst_ns = -1, best_ns = kUnknownClockError;
+
+    /// A host that is not the reference.
+    void add(std::string_view host, std::int64_t error_ns, std::string_view its_evidence);
 };
 std::string hosts_fact(const HostsAgreement& agreement);  ///< "8 hosts, reference node3: worst +-26 us ..."
 std::string hosts_fact(const Trace& trace);               ///< empty for a trace of one host

@@ -9,13 +9,6 @@
 namespace marey::cli {
 namespace {
 
-std::string path_text(const std::vector<std::string>& path) {
-    if (path.empty()) return "(outside any range)";
-    std::string text;
-    for (const std::string& name : path) text += (text.empty() ? "" : " > ") + printable(name);
-    return text;
-}
-
 class MemoryVerb final : public Verb {
   public:
     const char* help() const override {
@@ -96,28 +89,14 @@ class MemoryVerb final : public Verb {
         fact("freed", freed);
         fact("kept", fmt::format("{} in {}", format_bytes(memory.kept_bytes),
                                  format_plural(memory.kept_allocations, "allocation")));
-        show_refusals(trace, memory);
-        ResultTable holders = memory_result(trace, {{memory}}).table("memory_holders");
+        const Result tables = memory_result(trace, {{memory}});
+        if (const std::string lines = output_.lines(tables.table("memory_refusals"), terminal_);
+            !lines.empty())
+            text_ += "\n" + styled(terminal_, Style::Bold, "out of memory") + "\n" + lines;
+        ResultTable holders = tables.table("memory_holders");
         holders.columns[holders.column("path")].heading = by_;
         const std::string lines = output_.lines(holders, terminal_);
         text_ += (lines.empty() ? "" : "\n" + lines) + "\n";
-    }
-
-    void show_refusals(const Trace& trace, const DeviceMemory& memory) {
-        const std::uint64_t limit = output_.limit.value_or(output_.usual_limit);
-        std::size_t shown = 0;
-        for (const OutOfMemoryEvent& event : memory.refusals) {
-            if (limit > 0 && shown++ == limit) {
-                fact("out of memory",
-                     fmt::format(" ... and {} more", format_count(memory.refusals.size() - limit)));
-                break;
-            }
-            std::string text = fmt::format(" at {}: {} requested, {} held",
-                                           format_duration(event.time_ns - trace.window().start_ns),
-                                           format_bytes(event.asked_bytes), format_bytes(event.allocated));
-            if (event.reserved > 0) text += fmt::format(", {} reserved", format_bytes(event.reserved));
-            fact("out of memory", text + ", in " + path_text(event.path));
-        }
     }
 
     CaptureArgument capture_;

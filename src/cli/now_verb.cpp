@@ -10,6 +10,7 @@
 #include <marey/results.h>
 
 #include "cli/capture_files.h"
+#include "cli/finding_line.h"
 #include "cli/footer.h"
 #include "cli/result_argument.h"
 #include "cli/verb.h"
@@ -71,20 +72,15 @@ class NowVerb final : public Verb {
             }
         }
         if (text.empty()) throw Error("now: nothing could be read");
-        return output_.print(result, [&] { return (rank_count > 1 ? findings(ranks) : "") + text; });
+        return output_.print(result, [&] {
+            // Performance problems need more than the newest part.
+            const std::string faults =
+                rank_count > 1 ? rank_findings(ranks.report(), true, terminal_) : std::string();
+            return faults + (faults.empty() ? "" : "\n") + text;
+        });
     }
 
   private:
-    /// That something is wrong with the job. Performance problems need more than the newest part.
-    std::string findings(const RankReader& ranks) const {
-        std::string text;
-        for (const RankFinding& finding : ranks.report().findings) {
-            if (finding.share == 0)
-                text += styled(terminal_, Style::Red, finding.rule) + ": " + printable(finding.text) + "\n";
-        }
-        return text.empty() ? text : text + "\n";
-    }
-
     std::string process_text(const Trace& trace, const ProcessNow& process) const {
         const ProcessInfo& info = trace.processes()[process.process];
         std::string title = fmt::format("{} {}", ended_process(trace, process.process).program, info.pid);

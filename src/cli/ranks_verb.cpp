@@ -5,6 +5,7 @@
 
 #include "cli/capture_argument.h"
 #include "cli/capture_files.h"
+#include "cli/finding_line.h"
 #include "cli/result_argument.h"
 #include "cli/verb.h"
 
@@ -68,7 +69,9 @@ class RanksVerb final : public Verb {
     }
 
     std::string text(const RankReport& report, const Result& result) const {
-        std::string text = faults(report) + rank_table(result.table("ranks")) +
+        const std::string faults = rank_findings(report, true, terminal_);
+        const std::string findings = rank_findings(report, false, terminal_);
+        std::string text = faults + (faults.empty() ? "" : "\n") + rank_table(result.table("ranks")) +
                            step_table(result.table("rank_steps")) +
                            critical_table(result.table("rank_critical_path"));
         if (report.worst_rank >= 0) {
@@ -77,7 +80,8 @@ class RanksVerb final : public Verb {
                             report.worst_rank, format_duration(report.step_without_worst_ns),
                             format_duration(report.mean_step_ns));
         }
-        text += findings(report) + "\n" + collectives_line(report) + clock_line(report);
+        text += (findings.empty() ? "" : heading("Findings") + findings) + "\n" + collectives_line(report) +
+                clock_line(report);
         for (const ProblemInfo& problem : report.problems) {
             text += styled(terminal_, Style::Red, fmt::format("{:<9} ", "problem")) +
                     fmt::format("{} ({}, {})\n", printable(problem.text), problem.code,
@@ -107,25 +111,6 @@ class RanksVerb final : public Verb {
         return heading("Critical path over ranks") + result_lines(parts.limited(kCriticalParts), terminal_);
     }
 
-    std::string finding_line(const RankFinding& finding) const {
-        return styled(terminal_, Style::Red, finding.rule) + ": " + printable(finding.text) + "\n";
-    }
-    /// The findings that something is wrong with the job.
-    std::string faults(const RankReport& report) const {
-        std::string text;
-        for (const RankFinding& finding : report.findings) {
-            if (finding.share == 0) text += finding_line(finding);
-        }
-        return text.empty() ? "" : text + "\n";
-    }
-    std::string findings(const RankReport& report) const {
-        std::string text;
-        for (const RankFinding& finding : report.findings) {
-            if (finding.share != 0) text += finding_line(finding);
-        }
-        return text.empty() ? "" : heading("Findings") + text;
-    }
-
     std::string line(std::string_view title, const std::string& value) const {
         return styled(terminal_, Style::Dim, fmt::format("{:<12} ", title)) + value + "\n";
     }
@@ -144,17 +129,11 @@ class RanksVerb final : public Verb {
     std::string clock_line(const RankReport& report) const {
         if (report.hosts.size() < 2) return line("clock", "one host");
         HostsAgreement agreement{.hosts = report.hosts.size(),
-                                 .reference = report.hosts[report.reference_host].name,
-                                 .worst_ns = -1,
-                                 .best_ns = kUnknownClockError};
+                                 .reference = report.hosts[report.reference_host].name};
         for (std::size_t i = 0; i < report.hosts.size(); ++i) {
-            if (i == report.reference_host) continue;
             const RankHost& host = report.hosts[i];
-            agreement.best_ns = std::min(agreement.best_ns, host.clock.error_ns);
-            if (host.clock.error_ns <= agreement.worst_ns) continue;
-            agreement.worst_ns = host.clock.error_ns;
-            agreement.worst = host.name;
-            agreement.evidence = evidence_text(host.clock);
+            if (i != report.reference_host)
+                agreement.add(host.name, host.clock.error_ns, evidence_text(host.clock));
         }
         return line("clock", hosts_fact(agreement));
     }
