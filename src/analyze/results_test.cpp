@@ -82,11 +82,39 @@ std::string type_name(const std::string& name) {
     return text;
 }
 
+std::string quoted(const std::string& text) {
+    std::string result = "'";
+    for (const char c : text) result += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+    return result + "'";
+}
+
+/// Those that people see, for a grid.
+std::string page_columns(const ResultTable& table) {
+    static constexpr const char* kUnits[] = {"none",  "ns",     "time",  "bytes", "count",
+                                             "share", "change", "ratio", "flops"};
+    std::string lines;
+    for (const ResultColumn& column : table.columns) {
+        if (column.shown == ResultShown::No) continue;
+        const bool is_number = column.type == ResultType::Integer || column.type == ResultType::Real ||
+                               column.type == ResultType::Integers;
+        const bool is_name = column.shown == ResultShown::Name || column.shown == ResultShown::Call;
+        lines += "    { key: " + quoted(column.key) + ", title: " + quoted(column.heading) +
+                 ", help: " + quoted(column.description) + ", unit: '" +
+                 kUnits[static_cast<int>(column.unit)] + "', is_number: " + (is_number ? "true" : "false") +
+                 ", is_name: " + (is_name ? "true" : "false") + " },\n";
+    }
+    if (lines.empty()) return "";
+    std::string name = type_name(table.name);
+    name[0] = static_cast<char>(name[0] - 'A' + 'a');
+    return "export const " + name + "Columns: ResultColumn[] = [\n" + lines + "]\n";
+}
+
 TEST(Results, HaveTypesForThePage) {
     static constexpr const char* kTypes[] = {"number", "number", "boolean", "string", "number[]", "string[]"};
     std::string text =
         "// results.ts: what the server sends of results. analyze_test writes this file "
-        "(MAREY_WRITE_GOLDENS=1).\n";
+        "(MAREY_WRITE_GOLDENS=1).\n"
+        "import type { ResultColumn } from './result_grid'\n\n";
     std::set<std::string> known;
     for (const std::string name : {"steps", "gpu", "memory", "explain", "diff"}) {
         std::string members;
@@ -98,7 +126,7 @@ TEST(Results, HaveTypesForThePage) {
             for (const ResultColumn& column : table.columns)
                 text += "    " + column.key + ": " + kTypes[static_cast<int>(column.type)] +
                         (column.is_nullable ? " | null" : "") + "\n";
-            text += "}\n";
+            text += "}\n" + page_columns(table);
         }
         text += "export interface " + type_name(name) + "Result {\n" + members + "}\n";
     }

@@ -1,4 +1,6 @@
 // results.ts: what the server sends of results. analyze_test writes this file (MAREY_WRITE_GOLDENS=1).
+import type { ResultColumn } from './result_grid'
+
 export interface StepWindowRow {
     window_start_ns: number
     window_end_ns: number
@@ -17,6 +19,14 @@ export interface StepsRow {
     thread: string | null
     thread_id: number | null
 }
+export const stepsColumns: ResultColumn[] = [
+    { key: 'title', title: 'step', help: 'name and number', unit: 'none', is_number: false, is_name: true },
+    { key: 'start_ns', title: 'start', help: 'start', unit: 'time', is_number: true, is_name: false },
+    { key: 'duration_ns', title: 'duration', help: 'length', unit: 'ns', is_number: true, is_name: false },
+    { key: 'change', title: 'vs median', help: 'difference to the median as a share of it', unit: 'change', is_number: true, is_name: false },
+    { key: 'gap_ns', title: 'gap', help: 'time since the end of the previous step on its thread', unit: 'ns', is_number: true, is_name: false },
+    { key: 'thread', title: 'thread', help: 'name of the thread', unit: 'none', is_number: false, is_name: false },
+]
 export interface StepStatisticsRow {
     kind: string
     count: number
@@ -29,6 +39,16 @@ export interface StepStatisticsRow {
     p99_ns: number
     max_ns: number
 }
+export const stepStatisticsColumns: ResultColumn[] = [
+    { key: 'kind', title: 'times', help: 'duration or gap', unit: 'none', is_number: false, is_name: false },
+    { key: 'count', title: 'count', help: 'number of these times', unit: 'count', is_number: true, is_name: false },
+    { key: 'mean_ns', title: 'mean', help: 'mean of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'min_ns', title: 'min', help: 'shortest of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'median_ns', title: 'median', help: 'median of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'p90_ns', title: 'p90', help: '90th percentile of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'p99_ns', title: 'p99', help: '99th percentile of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'max_ns', title: 'max', help: 'longest of these times', unit: 'ns', is_number: true, is_name: false },
+]
 export interface StepDifferencesRow {
     step: number
     range: number
@@ -42,6 +62,15 @@ export interface StepDifferencesRow {
     median_self_ns: number
     name: string | null
 }
+export const stepDifferencesColumns: ResultColumn[] = [
+    { key: 'place', title: 'place', help: 'inside: on its own thread; other_threads and devices: at the same time', unit: 'none', is_number: false, is_name: false },
+    { key: 'difference_ns', title: 'difference', help: 'difference of the times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'slow_count', title: 'count', help: 'ranges in the slow step', unit: 'count', is_number: true, is_name: false },
+    { key: 'slow_total_ns', title: 'total', help: 'their time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'median_count', title: 'in median', help: 'ranges in the median step', unit: 'count', is_number: true, is_name: false },
+    { key: 'median_total_ns', title: 'in median', help: 'their time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'name', title: 'name', help: 'name of the ranges', unit: 'none', is_number: false, is_name: true },
+]
 export interface StepsResult {
     step_window: StepWindowRow
     steps: StepsRow[]
@@ -93,6 +122,17 @@ export interface GpuDevicesRow {
     short_kernels: number
     short_kernels_ns: number
 }
+export const gpuDevicesColumns: ResultColumn[] = [
+    { key: 'busy_ns', title: 'busy', help: 'time with any work running', unit: 'ns', is_number: true, is_name: false },
+    { key: 'utilisation', title: 'used', help: 'busy time as a share of the window', unit: 'share', is_number: true, is_name: false },
+    { key: 'kernels', title: 'kernels', help: 'number of kernels', unit: 'count', is_number: true, is_name: false },
+    { key: 'kernels_ns', title: 'time', help: 'time of all kernels', unit: 'ns', is_number: true, is_name: false },
+    { key: 'copies', title: 'copies', help: 'number of copies', unit: 'count', is_number: true, is_name: false },
+    { key: 'copies_ns', title: 'time', help: 'time of all copies', unit: 'ns', is_number: true, is_name: false },
+    { key: 'sets', title: 'sets', help: 'number of memory sets', unit: 'count', is_number: true, is_name: false },
+    { key: 'gaps', title: 'gaps', help: 'periods without work', unit: 'count', is_number: true, is_name: false },
+    { key: 'longest_gap_ns', title: 'longest', help: 'the longest of these periods', unit: 'ns', is_number: true, is_name: false },
+]
 export interface GpuStreamsRow {
     pid: number | null
     device: string
@@ -115,6 +155,19 @@ export interface GpuStreamsRow {
     longest_gap_ns: number
     name: string
 }
+export const gpuStreamsColumns: ResultColumn[] = [
+    { key: 'stream', title: 'stream', help: 'number of the stream', unit: 'none', is_number: true, is_name: false },
+    { key: 'busy_ns', title: 'busy', help: 'time with any work running', unit: 'ns', is_number: true, is_name: false },
+    { key: 'utilisation', title: 'used', help: 'busy time as a share of the window', unit: 'share', is_number: true, is_name: false },
+    { key: 'kernels', title: 'kernels', help: 'number of kernels', unit: 'count', is_number: true, is_name: false },
+    { key: 'kernels_ns', title: 'time', help: 'time of all kernels', unit: 'ns', is_number: true, is_name: false },
+    { key: 'copies', title: 'copies', help: 'number of copies', unit: 'count', is_number: true, is_name: false },
+    { key: 'copies_ns', title: 'time', help: 'time of all copies', unit: 'ns', is_number: true, is_name: false },
+    { key: 'sets', title: 'sets', help: 'number of memory sets', unit: 'count', is_number: true, is_name: false },
+    { key: 'gaps', title: 'gaps', help: 'periods without work', unit: 'count', is_number: true, is_name: false },
+    { key: 'longest_gap_ns', title: 'longest', help: 'the longest of these periods', unit: 'ns', is_number: true, is_name: false },
+    { key: 'name', title: 'name', help: 'name of the stream', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuLaunchesRow {
     pid: number | null
     device: string
@@ -131,6 +184,16 @@ export interface GpuLaunchesRow {
     p99_ns: number
     max_ns: number
 }
+export const gpuLaunchesColumns: ResultColumn[] = [
+    { key: 'title', title: 'launches', help: 'the kind in words', unit: 'none', is_number: false, is_name: false },
+    { key: 'count', title: 'count', help: 'number of these times', unit: 'count', is_number: true, is_name: false },
+    { key: 'mean_ns', title: 'mean', help: 'mean of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'min_ns', title: 'min', help: 'shortest of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'median_ns', title: 'median', help: 'median of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'p90_ns', title: 'p90', help: '90th percentile of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'p99_ns', title: 'p99', help: '99th percentile of these times', unit: 'ns', is_number: true, is_name: false },
+    { key: 'max_ns', title: 'max', help: 'longest of these times', unit: 'ns', is_number: true, is_name: false },
+]
 export interface GpuGapsRow {
     pid: number | null
     device: string
@@ -147,6 +210,14 @@ export interface GpuGapsRow {
     host_name: string | null
     host_ns: number | null
 }
+export const gpuGapsColumns: ResultColumn[] = [
+    { key: 'start_ns', title: 'at', help: 'start', unit: 'time', is_number: true, is_name: false },
+    { key: 'duration_ns', title: 'idle', help: 'length', unit: 'ns', is_number: true, is_name: false },
+    { key: 'place', title: 'place', help: 'before_first, between or after_last: where it is among the device\'s work', unit: 'none', is_number: false, is_name: false },
+    { key: 'is_starved', title: 'starved', help: 'nothing was queued: the work after it was launched after it began', unit: 'none', is_number: false, is_name: false },
+    { key: 'after', title: 'next work', help: 'the work after it', unit: 'none', is_number: false, is_name: false },
+    { key: 'host_name', title: 'host activity', help: 'the range that the thread was in for most of it', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuGapHostsRow {
     pid: number | null
     device: string
@@ -158,6 +229,11 @@ export interface GpuGapHostsRow {
     function: string | null
     activity: string | null
 }
+export const gpuGapHostsColumns: ResultColumn[] = [
+    { key: 'time_ns', title: 'time', help: 'time of the activity', unit: 'ns', is_number: true, is_name: false },
+    { key: 'share', title: 'share', help: 'time as a share of all activity', unit: 'share', is_number: true, is_name: false },
+    { key: 'activity', title: 'range', help: 'range and function in words', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuIdleHostsRow {
     pid: number | null
     device: string
@@ -168,6 +244,11 @@ export interface GpuIdleHostsRow {
     function: string | null
     activity: string | null
 }
+export const gpuIdleHostsColumns: ResultColumn[] = [
+    { key: 'time_ns', title: 'time', help: 'time of the activity', unit: 'ns', is_number: true, is_name: false },
+    { key: 'share', title: 'share', help: 'time as a share of all activity', unit: 'share', is_number: true, is_name: false },
+    { key: 'activity', title: 'range', help: 'range and function in words', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuKernelsRow {
     pid: number | null
     device: string
@@ -194,6 +275,21 @@ export interface GpuKernelsRow {
     low_occupancy_ns: number
     name: string
 }
+export const gpuKernelsColumns: ResultColumn[] = [
+    { key: 'total_ns', title: 'time', help: 'time of all launches', unit: 'ns', is_number: true, is_name: false },
+    { key: 'share', title: 'share', help: 'share of the time of all work of the device', unit: 'share', is_number: true, is_name: false },
+    { key: 'count', title: 'count', help: 'number of launches', unit: 'count', is_number: true, is_name: false },
+    { key: 'mean_ns', title: 'mean', help: 'mean time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'min_ns', title: 'min', help: 'shortest time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'max_ns', title: 'max', help: 'longest time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'mean_queue_ns', title: 'queue', help: 'mean time from the launching call to the kernel', unit: 'ns', is_number: true, is_name: false },
+    { key: 'grid', title: 'grid', help: 'most frequent grid', unit: 'none', is_number: true, is_name: false },
+    { key: 'block', title: 'block', help: 'its block', unit: 'none', is_number: true, is_name: false },
+    { key: 'registers_per_thread', title: 'regs', help: 'registers of each thread', unit: 'none', is_number: true, is_name: false },
+    { key: 'blocks_per_sm', title: 'blocks/SM', help: 'blocks for each multiprocessor', unit: 'ratio', is_number: true, is_name: false },
+    { key: 'occupancy', title: 'occupancy', help: 'estimated occupancy', unit: 'share', is_number: true, is_name: false },
+    { key: 'name', title: 'kernel', help: 'name of the kernel', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuRangesRow {
     pid: number | null
     device: string
@@ -204,6 +300,12 @@ export interface GpuRangesRow {
     short_kernels: number
     name: string | null
 }
+export const gpuRangesColumns: ResultColumn[] = [
+    { key: 'time_ns', title: 'time', help: 'time of that work', unit: 'ns', is_number: true, is_name: false },
+    { key: 'share', title: 'share', help: 'share of the time of all work of the device', unit: 'share', is_number: true, is_name: false },
+    { key: 'count', title: 'launched', help: 'pieces of work launched', unit: 'count', is_number: true, is_name: false },
+    { key: 'name', title: 'range', help: 'the range or function', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuFunctionsRow {
     pid: number | null
     device: string
@@ -214,6 +316,12 @@ export interface GpuFunctionsRow {
     short_kernels: number
     name: string | null
 }
+export const gpuFunctionsColumns: ResultColumn[] = [
+    { key: 'time_ns', title: 'time', help: 'time of that work', unit: 'ns', is_number: true, is_name: false },
+    { key: 'share', title: 'share', help: 'share of the time of all work of the device', unit: 'share', is_number: true, is_name: false },
+    { key: 'count', title: 'launched', help: 'pieces of work launched', unit: 'count', is_number: true, is_name: false },
+    { key: 'name', title: 'function', help: 'the range or function', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuTransfersRow {
     pid: number | null
     device: string
@@ -228,6 +336,13 @@ export interface GpuTransfersRow {
     sized_ns: number
     gb_per_s: number | null
 }
+export const gpuTransfersColumns: ResultColumn[] = [
+    { key: 'transfer', title: 'direction', help: 'both in words', unit: 'none', is_number: false, is_name: false },
+    { key: 'count', title: 'count', help: 'number of transfers', unit: 'count', is_number: true, is_name: false },
+    { key: 'bytes', title: 'bytes', help: 'sum of these sizes', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'time_ns', title: 'time', help: 'time of all transfers', unit: 'ns', is_number: true, is_name: false },
+    { key: 'gb_per_s', title: 'GB/s', help: 'bytes per nanosecond', unit: 'ratio', is_number: true, is_name: false },
+]
 export interface GpuCallsRow {
     total_ns: number
     count: number
@@ -238,6 +353,15 @@ export interface GpuCallsRow {
     max_ns: number
     name: string
 }
+export const gpuCallsColumns: ResultColumn[] = [
+    { key: 'total_ns', title: 'time', help: 'time of all calls', unit: 'ns', is_number: true, is_name: false },
+    { key: 'count', title: 'count', help: 'number of calls', unit: 'count', is_number: true, is_name: false },
+    { key: 'mean_ns', title: 'mean', help: 'mean time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'median_ns', title: 'median', help: 'median time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'p99_ns', title: 'p99', help: '99th percentile of the time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'max_ns', title: 'max', help: 'longest time', unit: 'ns', is_number: true, is_name: false },
+    { key: 'name', title: 'call', help: 'name of the function', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuWaitsRow {
     thread: string | null
     thread_id: number | null
@@ -245,6 +369,11 @@ export interface GpuWaitsRow {
     time_ns: number
     idle_after_ns: number
 }
+export const gpuWaitsColumns: ResultColumn[] = [
+    { key: 'count', title: 'waits', help: 'number of waits', unit: 'count', is_number: true, is_name: false },
+    { key: 'time_ns', title: 'time', help: 'time of all waits', unit: 'ns', is_number: true, is_name: false },
+    { key: 'idle_after_ns', title: 'idle after', help: 'time that a device was idle from the end of a wait until the thread\'s next launch', unit: 'ns', is_number: true, is_name: false },
+]
 export interface GpuWaitCallersRow {
     thread: string | null
     thread_id: number | null
@@ -252,6 +381,11 @@ export interface GpuWaitCallersRow {
     count: number
     time_ns: number
 }
+export const gpuWaitCallersColumns: ResultColumn[] = [
+    { key: 'name', title: 'range', help: 'name of the range', unit: 'none', is_number: false, is_name: true },
+    { key: 'count', title: 'waits', help: 'number of waits', unit: 'count', is_number: true, is_name: false },
+    { key: 'time_ns', title: 'time', help: 'time of these waits', unit: 'ns', is_number: true, is_name: false },
+]
 export interface GpuFindingsRow {
     finding: number
     rule: string
@@ -263,12 +397,22 @@ export interface GpuFindingsRow {
     share: number
     text: string
 }
+export const gpuFindingsColumns: ResultColumn[] = [
+    { key: 'rule', title: 'rule', help: 'name of the rule; docs/guide/gpu.md has the thresholds', unit: 'none', is_number: false, is_name: false },
+    { key: 'share', title: 'share', help: 'the number that was compared with the threshold', unit: 'share', is_number: true, is_name: false },
+    { key: 'text', title: 'text', help: 'the problem in one sentence', unit: 'none', is_number: false, is_name: true },
+]
 export interface GpuEvidenceRow {
     finding: number
     what: string
     count: number | null
     time_ns: number | null
 }
+export const gpuEvidenceColumns: ResultColumn[] = [
+    { key: 'what', title: 'what', help: 'what was counted or measured', unit: 'none', is_number: false, is_name: true },
+    { key: 'count', title: 'count', help: 'number', unit: 'count', is_number: true, is_name: false },
+    { key: 'time_ns', title: 'time', help: 'time', unit: 'ns', is_number: true, is_name: false },
+]
 export interface GpuResult {
     gpu: GpuRow
     gpu_devices: GpuDevicesRow[]
@@ -327,6 +471,17 @@ export interface MemoryHoldersRow {
     kept_bytes: number
     kept_allocations: number
 }
+export const memoryHoldersColumns: ResultColumn[] = [
+    { key: 'path', title: 'path', help: 'names of the ranges, outermost first', unit: 'none', is_number: false, is_name: true },
+    { key: 'peak_bytes', title: 'at peak', help: 'held at the peak', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'peak_allocations', title: 'peak count', help: 'number of these allocations', unit: 'count', is_number: true, is_name: false },
+    { key: 'allocated_bytes', title: 'taken', help: 'allocated in these ranges, without the ranges inside them', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'allocations', title: 'taken count', help: 'number of these', unit: 'count', is_number: true, is_name: false },
+    { key: 'total_allocated_bytes', title: 'total', help: 'allocated in these ranges and the ranges inside them', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'freed_bytes', title: 'freed', help: 'freed in these ranges, wherever it was allocated', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'kept_bytes', title: 'kept', help: 'allocated here and not freed in the window', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'kept_allocations', title: 'kept count', help: 'number of these', unit: 'count', is_number: true, is_name: false },
+]
 export interface MemoryRefusalsRow {
     pid: number | null
     device: string
@@ -339,6 +494,13 @@ export interface MemoryRefusalsRow {
     reserved_bytes: number
     path: string[]
 }
+export const memoryRefusalsColumns: ResultColumn[] = [
+    { key: 'time_ns', title: 'at', help: 'when it was', unit: 'time', is_number: true, is_name: false },
+    { key: 'asked_bytes', title: 'requested', help: 'size of the request', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'allocated_bytes', title: 'held', help: 'held at that time', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'reserved_bytes', title: 'reserved', help: 'reserved at that time', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'path', title: 'path', help: 'names of the ranges, outermost first', unit: 'none', is_number: false, is_name: true },
+]
 export interface MemoryResult {
     memory_window: MemoryWindowRow
     memory_devices: MemoryDevicesRow[]

@@ -2,8 +2,9 @@
 import type { App } from './app'
 import { add, el, fill, placeTip, prepare } from './dom'
 import { clean, count, functionFirst, plural, time } from './format'
-import { Grid, type Column } from './grid'
-import type { StepDifferencesRow, StepsResult, StepsRow, StepStatisticsRow } from './results'
+import { Grid } from './grid'
+import { resultColumns } from './result_grid'
+import { stepDifferencesColumns, type StepDifferencesRow, type StepsResult, type StepsRow, type StepStatisticsRow } from './results'
 import { font } from './text'
 
 type Difference = StepDifferencesRow
@@ -97,18 +98,20 @@ export class StepsView {
             const shown = slow.differences.filter(each => Math.max(Math.abs(each.difference_ns), Math.abs(own(each))) >= excess / 100)
                 .sort((a, b) => b.difference_ns - a.difference_ns)
             const grid = new Grid<Difference>(`What differs in ${step.name}`)
-            const columns: Column<Difference>[] = [
-                { key: 'name', title: 'Name', width: 'minmax(150px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name === null ? '(outside any range)' : functionFirst(d.name)) },
-                { key: 'place', title: 'Where', width: '100px', value: d => d.place, text: d => places[d.place] ?? d.place },
-                { key: 'difference', title: 'Difference', number: true, width: '102px', value: d => d.difference_ns, text: d => signed(d.difference_ns), share: d => d.difference_ns / excess },
-                { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '128px', value: own, text: d => signed(own(d)), share: d => own(d) / excess },
-                { key: 'slow', title: 'This step', number: true, width: '90px', value: d => d.slow_total_ns, text: d => time(d.slow_total_ns) },
-                { key: 'median', title: 'Median step', number: true, width: '114px', value: d => d.median_total_ns, text: d => time(d.median_total_ns) },
-                { key: 'calls', title: 'Calls', number: true, width: '98px', value: d => d.slow_count, text: d => (d.slow_count === d.median_count ? count(d.slow_count) : `${count(d.slow_count)} (not ${count(d.median_count)})`) },
-            ]
+            const [name, ...others] = resultColumns(stepDifferencesColumns, shown, {
+                name: { text: d => clean(d.name === null ? '(outside any range)' : functionFirst(d.name)) },
+                place: { text: d => places[d.place] ?? d.place, width: '116px' },
+                difference_ns: { text: d => signed(d.difference_ns), share: d => d.difference_ns / excess, width: '102px' },
+                slow_total_ns: { title: 'This step' },
+                median_total_ns: { title: 'Median step', width: '114px' },
+                slow_count: { title: 'Calls', width: '98px', text: d => (d.slow_count === d.median_count ? count(d.slow_count) : `${count(d.slow_count)} (not ${count(d.median_count)})`) },
+                median_count: null,
+            })
+            const self = { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '128px', value: own, text: (d: Difference) => signed(own(d)), share: (d: Difference) => own(d) / excess }
+            const columns = name ? [name, ...others, self] : []
             grid.root.style.height = `${Math.min(shown.length, 12) * 26 + 34}px`
             grid.onOpen = difference => { if (difference.name) this.onName(difference.name) }
-            grid.show(columns, shown, 'difference')
+            grid.show(columns, shown, 'difference_ns')
             add(this.lower, el('div.step-table', {}, el('h3', {}, el('button.link', { onclick: () => this.onStep(step) }, clean(step.name, 80)),
                 ` ${time(step.duration_ns)}, ${time(excess)} over the median`), grid.root))
         })

@@ -194,7 +194,7 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
         {"before", [](auto& r) { return when(r->place != GpuGapPlace::BeforeFirst, r->before); },
          "the work before it"},
         {"after", [](auto& r) { return when(r->place != GpuGapPlace::AfterLast, r->after); },
-         "the work after it"},
+         "the work after it", "next work"},
         {"host_name",
          [](auto& r) { return r.host() != nullptr ? text_or_null(r.host()->name) : std::nullopt; },
          "the range that the thread was in for most of it", "host activity", Name, Auto, "(in no range)"},
