@@ -87,10 +87,10 @@ TEST(FileFormatsTest, HaveDistinctNamesAndSuffixes) {
 }
 
 TEST_F(ImportFormatsTest, AnUnknownFormatIsAnErrorThatListsTheKnownOnes) {
-    const std::string expected =
-        "unknown file format; known: marey, speedscope, firefox, otlp, chrome, perfetto, pprof, nvprof, "
-        "nsight, "
-        "pstats, perf, collapsed";
+    std::string expected = "unknown file format; known: marey";
+    for (const FileFormat& format : file_formats().subspan(1)) {
+        if (format.recognizes != nullptr) expected += ", " + std::string(format.name);
+    }
     std::string noise = "\x01";
     std::mt19937 random(3);
     for (int i = 0; i < 4000; ++i) noise += static_cast<char>(random());
