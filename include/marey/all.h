@@ -2,6 +2,7 @@
 #pragma once
 
 #include <marey/analyze.h>
+#include <marey/budgets.h>
 #include <marey/call_stack.h>
 #include <marey/clock_exchange.h>
 #include <marey/compare.h>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include <marey/budgets.h>
 #include <marey/compare.h>
 #include <marey/error.h>
 
@@ -50,6 +51,7 @@ constexpr ResultEntry kResults[] = {
     {"info", [](const Trace& trace, const ResultOptions&) { return info_result(trace); }},
     {"find", [](const Trace& trace, const ResultOptions&) { return found_result(trace, {}, ""); }},
     {"diff", [](const Trace&, const ResultOptions&) { return diff_result({}); }},
+    {"check", [](const Trace&, const ResultOptions&) { return check_result({}); }},
     {"now", [](const Trace& trace, const ResultOptions&) { return now_result(trace, ""); }},
     {"ranks",
      [](const Trace& trace, const ResultOptions& options) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "analyze/unread_problems.h"
 #include "analyze/violation_list.h"
 #include "json/json_writer.h"
 #include "trace/torch_names.h"
@@ -40,19 +41,6 @@ constexpr ValidationRule kRules[] = {
     {"flow_id_repeated", "no two flows with the same category and name have the same id"},
     {"flow_backwards", "no flow ends before it starts"},
 };
-
-/// Problem codes of readers for parts of a file that are truncated, missing or damaged and were not read. All
-/// other codes are remarks: events dropped by a session's size limit or policy, corrected values, and valid
-/// data of kinds that Marey does not show.
-constexpr std::string_view kUnreadProblems[] = {
-    // captures
-    "truncated", "damaged_chunk", "unknown_records", "damaged_values", "damaged_memory", "unknown_site",
-    "remote_damaged", "names_lost",
-    // Chrome JSON, Perfetto protobuf
-    "cut_short", "malformed_event", "unread_series", "damaged", "damaged_packets", "lost_packets",
-    "stateless_events", "missing_names",
-    // device profiler databases
-    "unsettled", "unknown_name"};
 
 class TraceCheck {
   public:

@@ -18,6 +18,7 @@
     VERB(tree)            \
     VERB(steps)           \
     VERB(diff)            \
+    VERB(check)           \
     VERB(stacks)          \
     VERB(memory)          \
     VERB(gpu)             \

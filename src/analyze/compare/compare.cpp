@@ -15,24 +15,9 @@
 namespace marey {
 namespace {
 
-constexpr double kTestLevel = 0.05;
 constexpr double kMuchOverhead = 0.1;
 constexpr double kOverheadChange = 0.05;
 constexpr std::size_t kManyNames = 100'000;
-
-/// Decides on values that were tested together (Holm).
-void judge(std::vector<ComparedValue*> values, double effect) {
-    std::erase_if(values, [](const ComparedValue* value) { return !value->interval; });
-    std::ranges::stable_sort(values, {}, [](const ComparedValue* value) { return value->interval->p; });
-    bool is_significant = true;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        ComparedValue& value = *values[i];
-        const double level = kTestLevel / static_cast<double>(values.size() - i);
-        is_significant &= value.interval->p < level;
-        value.verdict = verdict_of(*value.interval, effect, is_significant);
-        if (value.verdict == Verdict::CannotTell) value.more_runs = more_runs(*value.interval, effect, level);
-    }
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@ namespace marey {
 namespace {
 
 constexpr double kIntervalLevel = 0.95;
+constexpr double kTestLevel = 0.05;
 constexpr std::size_t kLeastPairsForOrder = 8;  // fewer leave too few degrees of freedom
 
 /// The regularised incomplete beta function, by its continued fraction (Lentz).
@@ -146,6 +147,19 @@ std::optional<std::uint32_t> more_runs(const RatioInterval& interval, double eff
         if (half < needed) return more;
     }
     return std::nullopt;
+}
+
+void judge(std::vector<ComparedValue*> values, double effect) {
+    std::erase_if(values, [](const ComparedValue* value) { return !value->interval; });
+    std::ranges::stable_sort(values, {}, [](const ComparedValue* value) { return value->interval->p; });
+    bool is_significant = true;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        ComparedValue& value = *values[i];
+        const double level = kTestLevel / static_cast<double>(values.size() - i);
+        is_significant &= value.interval->p < level;
+        value.verdict = verdict_of(*value.interval, effect, is_significant);
+        if (value.verdict == Verdict::CannotTell) value.more_runs = more_runs(*value.interval, effect, level);
+    }
 }
 
 }  // namespace marey

@@ -29,4 +29,7 @@ Verdict verdict_of(const RatioInterval& interval, double effect, bool is_signifi
 /// spread stay as they are; empty: more than 1,000. `alpha`: the level of the test.
 std::optional<std::uint32_t> more_runs(const RatioInterval& interval, double effect, double alpha);
 
+/// Decides on the values that have an interval and were tested together (Holm).
+void judge(std::vector<ComparedValue*> values, double effect);
+
 }  // namespace marey

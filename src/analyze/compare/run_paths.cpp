@@ -49,11 +49,13 @@ CountKind kind_of(GpuWorkKind kind) {
 
 class RunReader {
   public:
-    RunReader(const Trace& trace, CompareSide side, const CompareOptions& options, Comparison::Paths& paths)
+    RunReader(const Trace& trace, CompareSide side, const CompareOptions& options, Comparison::Paths& paths,
+              const RunVisitor& visit)
         : trace_(trace),
           ranges_(trace.ranges()),
           options_(options),
           paths_(paths),
+          visit_(visit),
           clip_(trace),
           is_step_(step_sites(trace, options.step_name)) {
         record_.side = side;
@@ -142,6 +144,7 @@ class RunReader {
             const std::uint32_t node =
                 above != kNoRow ? paths_.tree.child(above, name) : paths_.tree.root(kNoRow, name, place);
             add(row, node).self_ns += ranges_.self_ns[row];
+            if (visit_) visit_(row, node, row);
             if (depth >= open.size()) open.resize(depth + 1);
             open[depth] = node;
         }
@@ -180,10 +183,15 @@ class RunReader {
             above == kNoRow ? paths_.tree.root(kNoRow, name, Place::Device) : paths_.tree.child(above, name);
         paths_.tree.nodes[node].place = Place::Device;
         add(row, node);
-        if (piece == nullptr) return;
-        if (piece->kind != GpuWorkKind::None) paths_.names.names[name].kind = kind_of(piece->kind);
-        if (piece->bytes > 0 && piece->kind == GpuWorkKind::Copy)
-            record_.bytes.push_back({.node = node, .copied = piece->bytes});
+        const bool has_call = piece != nullptr && piece->call != kNoRow;
+        if (piece != nullptr) note_piece(*piece, node);
+        if (visit_) visit_(row, node, has_call ? piece->call : row);
+    }
+    void note_piece(const GpuPiece& piece, std::uint32_t node) {
+        if (piece.kind != GpuWorkKind::None)
+            paths_.names.names[paths_.tree.nodes[node].slot].kind = kind_of(piece.kind);
+        if (piece.bytes > 0 && piece.kind == GpuWorkKind::Copy)
+            record_.bytes.push_back({.node = node, .copied = piece.bytes});
     }
 
     void add_memory() {
@@ -194,6 +202,7 @@ class RunReader {
         }
         constexpr const char* kNoRange = "(in no range)";
         for (const DeviceMemory& device : memory_use(trace_).devices) {
+            record_.peaks.emplace_back(device.device, device.peak_bytes);
             for (const MemoryHolder& holder : device.holders) {
                 std::uint32_t node = kNoRow;
                 for (const std::string& text : holder.path) {
@@ -268,6 +277,7 @@ class RunReader {
     const RangeColumns ranges_;
     const CompareOptions& options_;
     Comparison::Paths& paths_;
+    const RunVisitor& visit_;
     const WindowClip clip_;
     const std::vector<bool> is_step_;
     bool is_linked_ = false;                 ///< ranges may be below those of other tracks
@@ -301,8 +311,8 @@ std::uint32_t PathNames::find(std::string_view name, const std::string& group, S
 }
 
 RunRecord read_run(const Trace& trace, CompareSide side, const CompareOptions& options,
-                   Comparison::Paths& paths) {
-    return RunReader(trace, side, options, paths).read();
+                   Comparison::Paths& paths, const RunVisitor& visit) {
+    return RunReader(trace, side, options, paths, visit).read();
 }
 
 }  // namespace marey

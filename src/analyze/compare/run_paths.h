@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -67,7 +68,8 @@ struct RunRecord {
     CompareSide side = CompareSide::Old;
     std::vector<NodeValues> values;  ///< by node; those beyond its end are 0
     std::vector<NodeBytes> bytes;
-    std::vector<RunStep> steps;  ///< whole ones
+    std::vector<std::pair<Device, std::int64_t>> peaks;  ///< of each device in each process, bytes
+    std::vector<RunStep> steps;                          ///< whole ones
     std::int64_t window_ns = 0;
     std::map<std::string, std::string> facts;  ///< by code of the warning if they differ
     bool is_lossy = false, is_unfinished = false;
@@ -76,8 +78,12 @@ struct RunRecord {
     std::size_t names = 0;
 };
 
+/// Receives a range, its node, and the range at whose time it counts: of device work, the call that launched
+/// it. When it comes, the node and its name are complete.
+using RunVisitor = std::function<void(Row row, std::uint32_t node, Row at)>;
+
 /// Adds the paths of a run to the tree. Linear time in its ranges.
 RunRecord read_run(const Trace& trace, CompareSide side, const CompareOptions& options,
-                   Comparison::Paths& paths);
+                   Comparison::Paths& paths, const RunVisitor& visit = {});
 
 }  // namespace marey
