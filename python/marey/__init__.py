@@ -30,6 +30,7 @@ _HOMES = {
     "send_token set_node_id thread_name time_on_device __version__",
     "results.trace": "TraceTable load ranks",
     "results.averages": "FunctionEventAvg",
+    "results.check": "check",
     "results.compare": "diff",
     "results.event_list": "EventList",
     "results.events": "FunctionEvent",

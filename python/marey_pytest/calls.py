@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 
 import marey
 from marey._text import dotted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -21,8 +23,12 @@ def matches(name: str, pattern: str) -> bool:
 class RecordedCalls:
     """The calls of a test, and of the threads, tasks and processes that it starts, while it runs and afterwards."""
 
-    def __init__(self) -> None:
-        self._profile = marey.profile(threads="tasks", with_stack=True, c_calls="all", config=True)
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        """`names`: those that will be asked for. PyTorch's operators ("aten::copy_") are recorded if one is."""
+        profile: type[marey.profile] = marey.profile
+        if any("::" in name for name in names) and find_spec("torch") is not None:
+            from marey.torch import profile
+        self._profile = profile(threads="tasks", with_stack=True, c_calls="all", config=True)
 
     def __enter__(self) -> RecordedCalls:
         self._profile.start()

@@ -74,7 +74,7 @@ class Limits:
         if calls:
             from marey_pytest.calls import RecordedCalls
 
-            recorded = RecordedCalls()
+            recorded = RecordedCalls(calls)
         with recorded:
             begin = time.perf_counter_ns()
             result = yield

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <marey/arrow.h>
+#include <marey/budgets.h>
 #include <marey/compare.h>
 #include <marey/error.h>
 #include <marey/export.h>
@@ -145,6 +146,27 @@ void bind_comparison(nb::module_& module) {
             nb::arg("rows") = nb::none(), nb::call_guard<nb::gil_scoped_release>());
 }
 
+void bind_check(nb::module_& module) {
+    nb::class_<BudgetCheck>(module, "BudgetCheck", "Checks runs that are added one by one.")
+        .def(
+            "__init__",
+            [](BudgetCheck* self, const std::string& rules, const std::string& file, std::string step) {
+                new (self) BudgetCheck(parse_budgets(rules, file), std::move(step));
+            },
+            nb::arg("rules"), nb::arg("file"), nb::arg("step"))
+        .def("add", &BudgetCheck::add, nb::arg("trace"), nb::arg("name"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "tables",
+            [](const BudgetCheck& self, const std::optional<std::string>& baseline, const std::string& file,
+               bool trusts_machine) {
+                std::optional<Baseline> values;
+                if (baseline) values = parse_baseline(*baseline, file);
+                return check_result(self.report(values ? &*values : nullptr, trusts_machine)).tables;
+            },
+            nb::arg("baseline").none(), nb::arg("file"), nb::arg("trust_machine"));
+}
+
 }  // namespace
 
 void bind_results(nb::module_& module) {
@@ -165,6 +187,7 @@ void bind_results(nb::module_& module) {
         .def("value", &value_of, "Return a list of rows, or the only row, as dicts.")
         .def("__arrow_c_array__", &arrow_array, nb::arg("requested_schema") = nb::none());
     bind_comparison(module);
+    bind_check(module);
     module.def("result_names", &result_names);
     module.def(
         "make_result",

@@ -58,8 +58,10 @@ class Table {
             result += "\n|";
             for (const std::string& cell : line.cells) {
                 result += ' ';
-                for (const char c : cell)
-                    result += c == '|' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+                for (const char c : cell)  // "<module>" would be a tag, and two * stress what is between them
+                    result += std::string_view("|\\<*`").find(c) != std::string_view::npos
+                                  ? std::string{'\\', c}
+                                  : std::string(1, c);
                 result += " |";
             }
         }

@@ -3,13 +3,23 @@
 # No `from __future__ import annotations` here: `import marey` would load that module for it alone.
 
 from marey import _marey
-from marey._marey import Error, Trace
+from marey._marey import Trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from os import PathLike
     from typing import Any
+
+
+def runs_of(
+    given: "Trace | str | PathLike[str] | Iterable[Trace | str | PathLike[str]]",
+) -> "Iterator[tuple[Trace, str]]":
+    """Yield each run with its name, and without the frames of imports."""
+    runs: list[Any] = [given] if isinstance(given, (Trace, str)) or hasattr(given, "__fspath__") else list(given)
+    for run in runs:
+        trace = run if isinstance(run, Trace) else _marey.load(run, "", 0)
+        yield trace._filtered([], True, False), "trace" if run is trace else str(run)
 
 
 def diff(
@@ -40,10 +50,6 @@ def diff(
     """
     comparison = _marey.RunComparison(by, metric, step, list((rename or {}).items()), fold_numbers, effect, in_turns)
     for is_new, side in enumerate((old, new)):
-        runs: list[Any] = [side] if isinstance(side, (Trace, str)) or hasattr(side, "__fspath__") else list(side)
-        if not runs:
-            raise Error("diff: a run is needed on each side")
-        for run in runs:
-            trace = run if isinstance(run, Trace) else _marey.load(run, "", 0)
-            comparison.add(trace._filtered([], True, False), bool(is_new), "trace" if run is trace else str(run))
+        for trace, name in runs_of(side):
+            comparison.add(trace, bool(is_new), name)
     return {table.name: table.value() for table in comparison.tables(rows)}

@@ -243,6 +243,25 @@ TEST(BudgetCheck, CountsOfRunsThatLackEventsAreNeverKept) {
     EXPECT_THROW((void)baseline_of("calls \"copy\" <= 9", {lossy}), Error);
 }
 
+TEST(BudgetCheck, AFindingInSomeOfTheRunsMayBeChance) {
+    const auto steps = [](std::int64_t longest_ns) {
+        std::vector<RangeSpec> ranges;
+        for (std::int64_t i = 0; i < 40; ++i)
+            ranges.push_back(
+                {"step#" + std::to_string(i), i * 100'000'000, i == 20 ? longest_ns : 5'000'000});
+        return TraceFixture().thread("main", ranges).trace();
+    };
+    const Trace even = steps(5'000'000), uneven = steps(90'000'000);
+    const std::string rule = "findings == 0 of step.outlier";
+    EXPECT_EQ(outcome(rule, {even}).state, BudgetState::Kept);
+    const BudgetOutcome found = outcome(rule, {uneven});
+    EXPECT_EQ(found.state, BudgetState::Broken);
+    EXPECT_EQ(found.why, "found step.outlier");
+    const BudgetOutcome unsure = outcome(rule, {even, uneven});
+    EXPECT_EQ(unsure.state, BudgetState::CannotTell);
+    EXPECT_EQ(unsure.why, "found step.outlier; in 1 of 2 runs");
+}
+
 TEST(BudgetCheck, TimesBreakARuleOnlyBeyondChance) {
     const auto state = [](const std::string& rule, const std::vector<std::int64_t>& before,
                           const std::vector<std::int64_t>& after) {

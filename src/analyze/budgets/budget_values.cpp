@@ -16,6 +16,7 @@
 #include "analyze/time_percentiles.h"
 #include "analyze/tree/step_ranges.h"
 #include "analyze/unread_problems.h"
+#include "base/parallel.h"
 #include "trace/part_flags.h"
 
 namespace marey {
@@ -109,9 +110,16 @@ class RunMeasure {
                             std::to_string(rule.line) +
                             " needs (--step-name PATTERN chooses the ranges that are steps)");
         }
-        const RunRecord record =
-            read_run(trace_, CompareSide::New, options_, paths_,
-                     [this](Row row, std::uint32_t node, Row at) { visit(row, node, at); });
+        const bool has_findings = std::ranges::count(rules_, BudgetMetric::Findings, &BudgetRule::metric) > 0;
+        RunRecord record;
+        parallel_for(has_findings ? 2 : 1, [&](std::size_t part) {
+            if (part == 1) {
+                findings_ = explain(trace_, {.step_name = options_.step_name});
+                return;
+            }
+            record = read_run(trace_, CompareSide::New, options_, paths_,
+                              [this](Row row, std::uint32_t node, Row at) { visit(row, node, at); });
+        });
         for (std::size_t i = 0; i < rules_.size(); ++i) finish(i, record);
         find_places();
         note_facts(record);
@@ -219,9 +227,8 @@ class RunMeasure {
                 value.most = std::max(value.most, static_cast<double>(bytes));
             }
         } else if (rule.metric == BudgetMetric::Findings) {
-            if (!findings_) findings_ = explain(trace_, {.step_name = options_.step_name});
             value.has_match = true;
-            for (const Finding& finding : *findings_) {
+            for (const Finding& finding : findings_) {
                 if (!rule.findings.empty() && !std::ranges::binary_search(rule.findings, finding.id))
                     continue;
                 ++value.most;
@@ -297,7 +304,7 @@ class RunMeasure {
     bool has_paths_ = false;
     std::vector<std::optional<NodeRules>> of_node_;
     std::vector<std::vector<double>> parts_;  ///< by rule: of steps or calls
-    std::optional<std::vector<Finding>> findings_;
+    std::vector<Finding> findings_;
     BudgetRun result_;
 };
 
