@@ -1,19 +1,63 @@
 // loaded_modules.cpp: the program and the shared libraries that are mapped into this process.
 #include "native/loaded_modules.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <climits>
+#include <cstring>
 
 #include <marey/detail/thread_safety.h>
 
 #include "native/elf_symbols.h"
 
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+#pragma weak _dl_find_object  // glibc 2.35
+#endif
+
 namespace marey {
 namespace {
+
+/// The modules' frame tables for readers that may not lock. `version` is odd while the list changes.
+struct FrameTableList {
+    struct Entry {
+        std::atomic<std::uintptr_t> begin, end, header;
+    };
+    std::array<Entry, 2048> entries;
+    std::atomic<std::size_t> count;
+    std::atomic<std::uint32_t> version;
+
+    void publish(const std::vector<LoadedModule>& modules) noexcept;
+};
+constinit FrameTableList listed{};
+
+void FrameTableList::publish(const std::vector<LoadedModule>& modules) noexcept {
+    version.fetch_add(1, std::memory_order_seq_cst);
+    const std::size_t size = std::min(modules.size(), entries.size());
+    for (std::size_t i = 0; i < size; ++i) {
+        entries[i].begin.store(modules[i].begin, std::memory_order_relaxed);
+        entries[i].end.store(modules[i].end, std::memory_order_relaxed);
+        entries[i].header.store(modules[i].frame_header, std::memory_order_relaxed);
+    }
+    count.store(size, std::memory_order_relaxed);
+    version.fetch_add(1, std::memory_order_seq_cst);
+}
+
+/// By the first bytes of the file, which contain its build id.
+std::uint64_t identity_of(const FrameTable& table) noexcept {
+    constexpr std::uint64_t kPrime = 0x100000001b3;
+    std::uint64_t identity = (table.end ^ kPrime) * kPrime ^ table.header;
+    std::array<std::uint64_t, 128> first;
+    std::memcpy(first.data(),
+                reinterpret_cast<const void*>(table.begin),  // NOLINT(performance-no-int-to-ptr)
+                sizeof first);
+    for (const std::uint64_t word : first) identity = (identity ^ word) * kPrime;
+    return identity;
+}
 
 struct Counts {
     unsigned long long loaded = 0;
@@ -95,8 +139,46 @@ std::shared_ptr<const LoadedModules> loaded_modules() {
     if (kept.mutex.try_lock()) {
         const ScopedLock lock(kept.mutex, std::adopt_lock);
         kept.list = list;
+        listed.publish(list->modules);
     }
     return list;
+}
+
+std::optional<FrameTable> listed_frame_table_at(std::uintptr_t address) noexcept {
+    const std::uint32_t version = listed.version.load(std::memory_order_acquire);
+    std::optional<FrameTable> found;
+    for (std::size_t i = 0; i < listed.count.load(std::memory_order_relaxed) && !found; ++i) {
+        const FrameTable table{listed.entries[i].begin.load(std::memory_order_relaxed),
+                               listed.entries[i].end.load(std::memory_order_relaxed),
+                               listed.entries[i].header.load(std::memory_order_relaxed), 0};
+        if (address >= table.begin && address < table.end) found = table;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (version % 2 != 0 || listed.version.load(std::memory_order_relaxed) != version) return {};
+    if (found) found->identity = identity_of(*found);
+    return found;
+}
+
+std::optional<FrameTable> frame_table_at(std::uintptr_t address, bool may_lock) noexcept {
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+    if (_dl_find_object != nullptr) {
+        dl_find_object found{};
+        void* const place = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+        if (_dl_find_object(place, &found) != 0) return {};
+        FrameTable table{reinterpret_cast<std::uintptr_t>(found.dlfo_map_start),
+                         reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
+                         reinterpret_cast<std::uintptr_t>(found.dlfo_eh_frame), 0};
+        table.identity = identity_of(table);
+        return table;
+    }
+#endif
+    const std::optional<FrameTable> table = listed_frame_table_at(address);
+    if (table || !may_lock) return table;
+    try {
+        loaded_modules();
+    } catch (...) {  // no memory for the list
+    }
+    return listed_frame_table_at(address);
 }
 
 }  // namespace marey

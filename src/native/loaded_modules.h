@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,19 @@ struct LoadedModules {
 /// The current list: rebuilt only when the loader has loaded or unloaded something. Takes the loader's lock;
 /// any thread. The build ids are read from memory, no file is opened.
 std::shared_ptr<const LoadedModules> loaded_modules();
+
+/// A module, for the unwinder.
+struct FrameTable {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    std::uintptr_t header;   ///< of .eh_frame_hdr in memory, 0: none
+    std::uint64_t identity;  ///< differs from that of other modules that were at the same addresses
+};
+
+/// That of the module at `address`. Lock-free and async-signal-safe: asks the loader. Before glibc 2.35 that
+/// is not possible; then the list that loaded_modules() made last is used, and with `may_lock` renewed.
+std::optional<FrameTable> frame_table_at(std::uintptr_t address, bool may_lock) noexcept;
+/// For tests: from that list only.
+std::optional<FrameTable> listed_frame_table_at(std::uintptr_t address) noexcept;
 
 }  // namespace marey

@@ -2,68 +2,100 @@
 #include "native/native_stack.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdio>
-#include <memory>
+#include <cstring>
 #include <new>
 
-#include "native/loaded_modules.h"
+#include "native/rule_table.h"
+#include "native/stack_bounds.h"
 
 namespace marey {
 namespace {
 
-struct Bounds {
-    std::uintptr_t low = 0;
-    std::uintptr_t high = 0;  ///< one past the last byte
+/// A frame: `pc` is within the instruction that runs, so for callers the return address less 1.
+struct Frame {
+    std::uintptr_t pc;
+    std::uintptr_t sp;
+    std::uintptr_t fp;
 
-    bool holds(std::uintptr_t at) const noexcept { return at >= low && at < high; }
+    bool operator==(const Frame&) const = default;
 };
 
-// The stack that this thread was last on. Initial-exec: a plain load, as for all of the library's few.
-constinit thread_local Bounds stack_bounds __attribute__((tls_model("initial-exec")));
-std::atomic<std::uint64_t> known_addresses{0};
-struct {
-    std::atomic<std::uint64_t> looked_up{0};
-    std::atomic<std::uint64_t> without_table{0};
-    std::atomic<std::uint64_t> forgotten{0};
-} rule_counts;
+/// A frame, and the places of the words from which its caller was found; 0: none.
+struct Step {
+    Frame frame;
+    std::uintptr_t return_at = 0;
+    std::uintptr_t fp_at = 0;
+};
 
-Bounds bounds_of_thread() noexcept {
-    pthread_attr_t attributes;
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
-    void* low = nullptr;
-    std::size_t size = 0;
-    Bounds bounds;
-    if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
-        bounds.low = reinterpret_cast<std::uintptr_t>(low);
-        bounds.high = bounds.low + size;
-    }
-    pthread_attr_destroy(&attributes);
-    return bounds;
+// The outer frames of deeper stacks are walked each time.
+constexpr std::size_t kSteps = 1024;
+
+/// The steps of a thread's last walk. A step is a fact: from that frame, with those words, the next one
+/// follows. So a step is right as long as the words are, wherever it comes from.
+struct KeptStack {
+    std::array<Step, kSteps> fresh;  ///< those of the walk that goes on, innermost first
+    std::array<Step, kSteps> steps;  ///< those of the last one, from `first` to the end
+    std::size_t first = kSteps;
+    StackBounds bounds;                   ///< of the stack that they are on
+    std::uint32_t generation = 0;         ///< of the rules that led from one to the next
+    std::atomic<std::uint64_t> known{0};  ///< frames, in all walks
+
+    void keep(std::size_t fresh_count, std::size_t matched) noexcept;
+};
+
+// By the address of the thread. A thread inherits that of one that has ended, with the memory of its stack.
+// More threads than places do without.
+constexpr std::size_t kStacks = 2048;
+constexpr std::size_t kProbes = 16;
+struct KeptPlace {
+    std::atomic<pthread_t> owner{0};
+    std::atomic<KeptStack*> stack{nullptr};
+};
+constinit std::array<KeptPlace, kStacks> kept_places{};
+
+// The stack that this thread was last on, where on it a capture is going on, and what the thread keeps.
+// Initial-exec: a plain load, as for all of the library's few.
+struct ThreadStack {
+    StackBounds bounds;
+    std::uintptr_t capturing_at = 0;
+    KeptStack* kept = nullptr;
+};
+constinit thread_local ThreadStack thread_stack __attribute__((tls_model("initial-exec")));
+
+void signal_fence() noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-/// The mapping that contains `at`: for stacks created by the program itself.
-Bounds bounds_of_mapping(std::uintptr_t at) noexcept {
-    const std::unique_ptr<FILE, int (*)(FILE*)> maps(std::fopen("/proc/self/maps", "re"), &std::fclose);
-    if (!maps) return {};
-    char line[512];
-    while (std::fgets(line, sizeof line, maps.get()) != nullptr) {
-        unsigned long low = 0;
-        unsigned long high = 0;
-        if (std::sscanf(line, "%lx-%lx", &low, &high) == 2 && at >= low && at < high)  // NOLINT(cert-err34-c)
-            return {low, high};
+/// The calling thread's, or null.
+KeptStack* find_kept_stack() noexcept {
+    const pthread_t self = pthread_self();
+    const std::uint64_t hash = static_cast<std::uint64_t>(self) * 0x9e3779b97f4a7c15ULL >> 32;
+    for (std::size_t i = 0; i < kProbes; ++i) {
+        KeptPlace& place = kept_places[(hash + i) % kStacks];
+        pthread_t owner = 0;
+        if (!place.owner.compare_exchange_strong(owner, self, std::memory_order_acquire) && owner != self)
+            continue;
+        KeptStack* kept = place.stack.load(std::memory_order_relaxed);
+        if (kept != nullptr) return kept;
+        void* memory = mmap(nullptr, sizeof(KeptStack), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) return nullptr;
+        kept = new (memory) KeptStack;
+        place.stack.store(kept, std::memory_order_release);
+        return kept;
     }
-    return {};
+    return nullptr;
 }
 
-const Bounds& bounds_around(std::uintptr_t stack_pointer) noexcept {
-    if (!stack_bounds.holds(stack_pointer)) {
-        stack_bounds = bounds_of_thread();
-        if (!stack_bounds.holds(stack_pointer)) stack_bounds = bounds_of_mapping(stack_pointer);
-    }
-    return stack_bounds;
+void KeptStack::keep(std::size_t fresh_count, std::size_t matched) noexcept {
+    const std::size_t count = std::min(fresh_count, matched);  // the outer ones
+    first = matched - count;
+    for (std::size_t i = 0; i < count; ++i) steps[first + i] = fresh[fresh_count - count + i];
 }
 
 /// The address without AArch64's signature bits.
@@ -77,200 +109,250 @@ std::uintptr_t without_signature(std::uintptr_t address) noexcept {
 #endif
 }
 
-struct Registers {
-    std::uintptr_t pc;
-    std::uintptr_t sp;
-    std::uintptr_t fp;
+// Only stacks are read; sanitizers must not check these reads.
+__attribute__((no_sanitize("address", "thread"))) std::uintptr_t word_at(std::uintptr_t at) noexcept {
+    return *reinterpret_cast<const volatile std::uintptr_t*>(at);  // NOLINT(performance-no-int-to-ptr)
+}
+
+/// One walk, from a frame outwards.
+class Walk {
+  public:
+    Walk(std::uintptr_t* out, std::size_t room, std::size_t skip, std::uintptr_t* stack_pointers,
+         bool may_lock) noexcept
+        : out_(out), stack_pointers_(stack_pointers), room_(room), skip_(skip), may_lock_(may_lock) {}
+
+    void add(const Frame& frame) noexcept {
+        if (skip_ > 0) {
+            --skip_;
+            return;
+        }
+        if (stack_pointers_ != nullptr) stack_pointers_[count_] = frame.sp;
+        out_[count_++] = frame.pc + 1;
+    }
+    void run(Frame at, std::uintptr_t link, const StackBounds& bounds, KeptStack* kept) noexcept;
+    /// With every rule read again, and nothing kept.
+    void run_plainly(Frame at, const StackBounds& bounds) noexcept;
+
+    std::size_t count() const noexcept { return count_; }
+
+  private:
+    bool has_room() const noexcept { return count_ < room_; }
+    std::size_t follow(const KeptStack& kept, std::size_t from) noexcept;
+
+    std::uintptr_t* out_;
+    std::uintptr_t* stack_pointers_;
+    std::size_t room_;
+    std::size_t skip_;
+    bool may_lock_;
+    std::size_t count_ = 0;
 };
 
-// Only stacks are read; sanitizers must not check these reads.
-__attribute__((no_sanitize("address", "thread"))) bool read_word(const Bounds& stack, std::uintptr_t lowest,
-                                                                 std::uintptr_t at,
-                                                                 std::uintptr_t& out) noexcept {
-    if (at < lowest || at > stack.high - sizeof out || at % sizeof out != 0) return false;
-    out = *reinterpret_cast<const volatile std::uintptr_t*>(at);  // NOLINT(performance-no-int-to-ptr)
+bool read_word(const StackBounds& stack, const Frame& at, std::uintptr_t place,
+               std::uintptr_t& word) noexcept {
+    if (place < at.sp || place > stack.high - sizeof word || place % sizeof word != 0) return false;
+    word = word_at(place);
     return true;
 }
 
-/// Moves to the caller. False: there is none, or it cannot be found.
-bool step(const Bounds& stack, const FrameRule& rule, Registers& at) noexcept {
-    std::uintptr_t caller = 0;
-    std::uintptr_t frame_pointer = at.fp;
+/// The caller of step.frame, into `caller`. False: there is none, or it cannot be found.
+bool find_caller(const StackBounds& stack, const FrameRule& rule, std::uintptr_t link, Step& step,
+                 Frame& caller) noexcept {
+    const Frame& at = step.frame;
+    std::uintptr_t address = link;
     std::uintptr_t cfa = 0;
+    std::intptr_t return_offset = rule.return_offset;
+    std::intptr_t pointer_offset = rule.frame_pointer_offset;
+    bool has_return = rule.return_address == FrameRule::Saved::in_memory;
+    bool has_pointer = rule.frame_pointer == FrameRule::Saved::in_memory;
+    caller.fp = at.fp;
     switch (rule.kind) {
         case FrameRule::Kind::end:
             return false;
         case FrameRule::Kind::unknown:
-            cfa = at.fp + 2 * sizeof caller;
-            if (!read_word(stack, at.sp, at.fp, frame_pointer) ||
-                !read_word(stack, at.sp, at.fp + sizeof caller, caller))
-                return false;
+            cfa = at.fp + 2 * sizeof cfa;
+            has_return = has_pointer = true;
+            return_offset = -static_cast<std::intptr_t>(sizeof cfa);
+            pointer_offset = 2 * return_offset;
             break;
         case FrameRule::Kind::stack_pointer:
         case FrameRule::Kind::frame_pointer:
             cfa = (rule.kind == FrameRule::Kind::stack_pointer ? at.sp : at.fp) +
                   static_cast<std::uintptr_t>(rule.cfa_offset);
-            if (rule.return_address != FrameRule::Saved::in_memory ||
-                !read_word(stack, at.sp, cfa + static_cast<std::uintptr_t>(std::intptr_t{rule.return_offset}),
-                           caller))
-                return false;
-            if (rule.frame_pointer == FrameRule::Saved::in_memory &&
-                !read_word(stack, at.sp,
-                           cfa + static_cast<std::uintptr_t>(std::intptr_t{rule.frame_pointer_offset}),
-                           frame_pointer))
-                return false;
             break;
     }
-    if (cfa <= at.sp || cfa > stack.high) return false;
-    at = {without_signature(caller), cfa, frame_pointer};
-    return at.pc > 4096;
+    if (cfa < at.sp || cfa > stack.high || (has_return ? cfa == at.sp : link == 0)) return false;
+    if (has_return) {
+        step.return_at = cfa + static_cast<std::uintptr_t>(return_offset);
+        if (!read_word(stack, at, step.return_at, address)) return false;
+    }
+    if (has_pointer) {
+        step.fp_at = cfa + static_cast<std::uintptr_t>(pointer_offset);
+        if (!read_word(stack, at, step.fp_at, caller.fp)) return false;
+    }
+    caller.pc = without_signature(address) - 1;
+    caller.sp = cfa;
+    return caller.pc >= 4096;
 }
 
-constexpr std::size_t kProbes = 16;
-constexpr std::size_t kFirstSize = 1024;
-constexpr std::size_t kTables = 11;  // each twice the one before: two million addresses, 32 MiB at the most
-
-/// A slot takes an address once and for ever; its rule is 0 until it is known, and again after libraries were
-/// unloaded.
-struct Place {
-    std::atomic<std::uintptr_t> pc{0};
-    std::atomic<std::uint64_t> rule{0};
-};
-
-/// Tables are only added: an address without a free slot near its own in one table goes to the next, larger
-/// one.
-std::array<std::atomic<Place*>, kTables> tables{};
-std::atomic<unsigned long long> unloads_seen{0};
-
-std::size_t size_of(std::size_t table) noexcept {
-    return kFirstSize << table;
+/// Adds the callers of a kept frame as far as their words are unchanged. Returns the last one.
+__attribute__((no_sanitize("address", "thread"))) std::size_t Walk::follow(const KeptStack& kept,
+                                                                           std::size_t from) noexcept {
+    const std::size_t room = room_ - count_ + skip_;
+    const std::size_t end = room < kSteps - 1 - from ? from + room : kSteps - 1;
+    const auto is_next = [&](std::size_t i) {
+        const Step& step = kept.steps[i];
+        const Frame& next = kept.steps[i + 1].frame;
+        return without_signature(word_at(step.return_at)) == next.pc + 1 &&
+               (step.fp_at == 0 || word_at(step.fp_at) == next.fp);
+    };
+    std::size_t i = from;
+    for (; skip_ > 0 && i < end && is_next(i); ++i) --skip_;
+    if (skip_ > 0) return i;
+    const std::size_t first = i;
+    std::uintptr_t* const out = out_ + count_;
+    for (; i < end && is_next(i); ++i) out[i - first] = kept.steps[i + 1].frame.pc + 1;
+    if (stack_pointers_ != nullptr) {
+        for (std::size_t k = first; k < i; ++k)
+            stack_pointers_[count_ + k - first] = kept.steps[k + 1].frame.sp;
+    }
+    count_ += i - first;
+    return i;
 }
 
-std::size_t hash_of(std::uintptr_t pc) noexcept {
-    return (pc * 0x9e3779b97f4a7c15ULL) >> 20;
-}
-
-/// The slot of `pc`, or null; takes a free one if `take`.
-Place* place_of(std::uintptr_t pc, bool take) noexcept {
-    const std::size_t hash = hash_of(pc);
-    for (std::size_t table = 0; table < kTables; ++table) {
-        Place* places = tables[table].load(std::memory_order_acquire);
-        if (places == nullptr) {
-            if (!take) return nullptr;
-            auto* fresh = new (std::nothrow) Place[size_of(table)];
-            if (fresh == nullptr) return nullptr;
-            if (tables[table].compare_exchange_strong(places, fresh, std::memory_order_acq_rel))
-                places = fresh;
-            else
-                delete[] fresh;
+void Walk::run(Frame at, std::uintptr_t link, const StackBounds& bounds, KeptStack* kept) noexcept {
+    std::size_t fresh = 0;
+    std::size_t next = kept != nullptr ? kept->first : kSteps;  // the next kept frame that may be met
+    std::size_t matched = kSteps;                               // what the fresh steps lead to
+    const auto note = [&](const Step& step) {
+        if (kept != nullptr && fresh < kSteps) kept->fresh[fresh++] = step;
+    };
+    while (has_room()) {
+        while (next < kSteps && kept->steps[next].frame.sp < at.sp) ++next;
+        bool is_last = false;
+        if (next < kSteps && kept->steps[next].frame == at) {
+            const std::size_t last = follow(*kept, next);
+            at = kept->steps[last].frame;
+            is_last = last + 1 == kSteps;
+            matched = next;
+            next = last + 1;
+            if (!has_room()) break;
         }
-        const std::size_t mask = size_of(table) - 1;
-        for (std::size_t i = 0; i < kProbes; ++i) {
-            Place& place = places[(hash + i) & mask];
-            std::uintptr_t there = place.pc.load(std::memory_order_relaxed);
-            if (there == pc) return &place;
-            if (there != 0) continue;
-            if (!take) return nullptr;
-            if (place.pc.compare_exchange_strong(there, pc, std::memory_order_relaxed) || there == pc)
-                return &place;
+        Step step{at};
+        Frame caller{};
+        const bool has_caller = find_caller(bounds, frame_rule_at(at.pc, may_lock_), link, step, caller);
+        if (is_last && !has_caller) break;
+        if (matched != kSteps) {  // kept steps in the middle of new ones
+            for (; matched + 1 < next; ++matched) note(kept->steps[matched]);
+            matched = kSteps;
+        }
+        if (has_caller && step.return_at == 0)
+            fresh = 0;  // read from a register: no fact
+        else
+            note(step);
+        if (!has_caller) break;
+        link = 0;
+        at = caller;
+        add(at);
+        if (!has_room()) note({at});
+    }
+    if (kept != nullptr) kept->keep(fresh, fresh < kSteps ? matched : kSteps);
+}
+
+void Walk::run_plainly(Frame at, const StackBounds& bounds) noexcept {
+    for (Step step{at}; has_room() && find_caller(bounds, look_up_frame_rule(at.pc), 0, step, at);
+         step = {at})
+        add(at);
+}
+
+/// Finds the stack of `from` and runs `walk` there.
+void run(Walk& walk, const Frame& from, std::uintptr_t link) noexcept {
+    ThreadStack& thread = thread_stack;
+    const auto here = reinterpret_cast<std::uintptr_t>(&walk);
+    // In a signal handler that interrupted a capture, unless an earlier one has jumped out of it.
+    if (thread.capturing_at != 0 && !(thread.bounds.holds(here) && thread.capturing_at < here)) {
+        const StackBounds bounds = thread.bounds.holds(from.sp) ? thread.bounds : stack_bounds_at(from.sp);
+        if (bounds.holds(from.sp)) walk.run(from, link, bounds, nullptr);
+        return;
+    }
+    thread.capturing_at = here;
+    signal_fence();
+    if (thread.kept == nullptr) thread.kept = find_kept_stack();
+    KeptStack* const kept = thread.kept;
+    if (!thread.bounds.holds(from.sp)) {
+        // A thread of the same address that has ended had this stack; but others may have been replaced.
+        const bool is_own = kept != nullptr && kept->bounds.holds(from.sp) &&
+                            kept->bounds.high == static_cast<std::uintptr_t>(pthread_self());
+        const StackBounds found = is_own ? kept->bounds : stack_bounds_at(from.sp);
+        thread.bounds.high = 0;  // a signal handler finds them whole or empty
+        signal_fence();
+        thread.bounds.low = found.low;
+        signal_fence();
+        thread.bounds.high = found.high;
+    }
+    if (kept != nullptr) {
+        const std::uint32_t generation = frame_rule_generation();
+        if (kept->bounds != thread.bounds || kept->generation != generation) {
+            kept->first = kSteps;
+            kept->bounds = thread.bounds;
+            kept->generation = generation;
         }
     }
-    return nullptr;
+    if (thread.bounds.holds(from.sp)) walk.run(from, link, thread.bounds, kept);
+    if (kept != nullptr)
+        kept->known.store(kept->known.load(std::memory_order_relaxed) + walk.count() + 1,
+                          std::memory_order_relaxed);
+    signal_fence();
+    thread.capturing_at = 0;
 }
 
-void forget_all() noexcept {
-    for (std::size_t table = 0; table < kTables; ++table) {
-        Place* places = tables[table].load(std::memory_order_acquire);
-        if (places == nullptr) break;
-        for (std::size_t i = 0; i < size_of(table); ++i) places[i].rule.store(0, std::memory_order_relaxed);
-    }
-    rule_counts.forgotten.fetch_add(1, std::memory_order_relaxed);
-}
-
-FrameRule look_up(std::uintptr_t pc) noexcept {
-    try {
-        const auto modules = loaded_modules();
-        if (unloads_seen.exchange(modules->unloaded, std::memory_order_relaxed) != modules->unloaded)
-            forget_all();
-        const LoadedModule* module = modules->find(pc);
-        if (module == nullptr || module->frame_header == 0) return {};
-        return read_frame_rule(module->frame_header, pc);
-    } catch (...) {  // no memory for the list
-        return {};
-    }
-}
-
-}  // namespace
-
-std::uint64_t packed(const FrameRule& rule) noexcept {
-    FrameRule kept = rule;
-    if (rule.cfa_offset < 0 || rule.cfa_offset >= (1 << 27)) kept = {};
-    return (static_cast<std::uint64_t>(kept.kind) + 1) |
-           static_cast<std::uint64_t>(kept.return_address) << 3 |
-           static_cast<std::uint64_t>(kept.frame_pointer) << 4 |
-           static_cast<std::uint64_t>(kept.cfa_offset) << 5 |
-           std::uint64_t{static_cast<std::uint16_t>(kept.return_offset)} << 32 |
-           std::uint64_t{static_cast<std::uint16_t>(kept.frame_pointer_offset)} << 48;
-}
-
-FrameRule unpacked(std::uint64_t bits) noexcept {
-    return FrameRule{.kind = static_cast<FrameRule::Kind>((bits & 7) - 1),
-                     .return_address = static_cast<FrameRule::Saved>(bits >> 3 & 1),
-                     .frame_pointer = static_cast<FrameRule::Saved>(bits >> 4 & 1),
-                     .return_offset = static_cast<std::int16_t>(bits >> 32),
-                     .frame_pointer_offset = static_cast<std::int16_t>(bits >> 48),
-                     .cfa_offset = static_cast<std::int32_t>(bits >> 5 & ((1U << 27) - 1))};
-}
-
-FrameRule frame_rule_at(std::uintptr_t pc) noexcept {
-    if (const Place* place = place_of(pc, false)) {
-        if (const std::uint64_t bits = place->rule.load(std::memory_order_relaxed)) return unpacked(bits);
-    }
-    const FrameRule rule = look_up(pc);
-    rule_counts.looked_up.fetch_add(1, std::memory_order_relaxed);
-    if (rule.kind == FrameRule::Kind::unknown)
-        rule_counts.without_table.fetch_add(1, std::memory_order_relaxed);
-    if (Place* place = place_of(pc, true)) place->rule.store(packed(rule), std::memory_order_relaxed);
-    return rule;
-}
-
-__attribute__((noinline)) std::size_t capture_native_stack(std::uintptr_t* out, std::size_t room,
-                                                           std::size_t skip,
-                                                           std::uintptr_t* stack_pointers) noexcept {
-    Registers at{};
+/// The frame of the function that contains it.
+__attribute__((always_inline)) inline Frame this_frame() noexcept {
+    Frame at{};
 #if defined(__aarch64__)
     asm volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29" : "=r"(at.pc), "=r"(at.sp), "=r"(at.fp));
 #elif defined(__x86_64__)
     asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                  : "=r"(at.pc), "=r"(at.sp), "=r"(at.fp));
-#else
-    return 0;
 #endif
-    const Bounds& stack = bounds_around(at.sp);
-    if (!stack.holds(at.sp)) return 0;
-    std::size_t count = 0;
-    std::uint64_t requests = 1;
-    FrameRule rule = frame_rule_at(at.pc);
-    while (count < room && step(stack, rule, at)) {
-        if (skip > 0) {
-            --skip;
-        } else {
-            if (stack_pointers != nullptr) stack_pointers[count] = at.sp;
-            out[count++] = at.pc;
-        }
-        rule = frame_rule_at(at.pc - 1);  // the call, not what follows it
-        ++requests;
-    }
-    known_addresses.fetch_add(requests, std::memory_order_relaxed);
-    return count;
+    return at;
+}
+
+}  // namespace
+
+__attribute__((noinline)) std::size_t capture_native_stack(std::uintptr_t* out, std::size_t room,
+                                                           std::size_t skip,
+                                                           std::uintptr_t* stack_pointers) noexcept {
+    Walk walk(out, room, skip, stack_pointers, true);
+    run(walk, this_frame(), 0);
+    return walk.count();
+}
+
+std::size_t capture_native_stack_from(const FrameRegisters& from, std::uintptr_t* out, std::size_t room,
+                                      std::uintptr_t* stack_pointers) noexcept {
+    Walk walk(out, room, 0, stack_pointers, false);
+    const Frame at{from.pc, from.sp, from.fp};
+    if (room != 0) walk.add(at);
+    run(walk, at, from.link);
+    return walk.count();
+}
+
+__attribute__((noinline)) std::size_t walk_whole_native_stack(std::uintptr_t* out,
+                                                              std::size_t room) noexcept {
+    Walk walk(out, room, 0, nullptr, true);
+    const Frame at = this_frame();
+    walk.run_plainly(at, thread_stack.bounds.holds(at.sp) ? thread_stack.bounds : stack_bounds_at(at.sp));
+    return walk.count();
 }
 
 NativeStackCounts native_stack_counts() noexcept {
-    const std::uint64_t looked_up = rule_counts.looked_up.load(std::memory_order_relaxed);
-    const std::uint64_t requests = known_addresses.load(std::memory_order_relaxed);
-    return {requests > looked_up ? requests - looked_up : 0, looked_up,
-            rule_counts.without_table.load(std::memory_order_relaxed),
-            rule_counts.forgotten.load(std::memory_order_relaxed)};
+    const RuleCounts rules = rule_counts();
+    std::uint64_t walked = 0;
+    for (const KeptPlace& place : kept_places) {
+        const KeptStack* const kept = place.stack.load(std::memory_order_acquire);
+        if (kept != nullptr) walked += kept->known.load(std::memory_order_relaxed);
+    }
+    return {walked > rules.looked_up ? walked - rules.looked_up : 0, rules.looked_up, rules.without_table,
+            rules.forgotten};
 }
 
 }  // namespace marey

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "native/loaded_modules.h"
+#include "native/rule_table.h"
 
 namespace marey {
 namespace {
@@ -157,18 +158,25 @@ TEST(NativeStack, SeveralThreadsFillTheCacheAtOnce) {
 }
 
 TEST(FrameRules, SurviveBeingPacked) {
-    FrameRule rule{FrameRule::Kind::frame_pointer,
-                   FrameRule::Saved::in_memory,
-                   FrameRule::Saved::in_memory,
-                   -8,
-                   -16,
-                   48};
-    EXPECT_EQ(unpacked(packed(rule)), rule);
-    rule.kind = FrameRule::Kind::end;
-    EXPECT_EQ(unpacked(packed(rule)).kind, FrameRule::Kind::end);
-    EXPECT_NE(packed(FrameRule{}), 0U);
-    rule = {FrameRule::Kind::stack_pointer, FrameRule::Saved::same, FrameRule::Saved::same, 0, 0, 1 << 28};
-    EXPECT_EQ(unpacked(packed(rule)).kind, FrameRule::Kind::unknown);  // larger than any supported frame
+    using Kind = FrameRule::Kind;
+    using Saved = FrameRule::Saved;
+    for (const FrameRule& rule :
+         {FrameRule{Kind::frame_pointer, Saved::in_memory, Saved::in_memory, -8, -16, 48},
+          FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::same, -8, -8, (8 << 13) - 8},
+          FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::in_memory, -4080, -4088, 4096},
+          FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::in_memory, -8, 48, 96},
+          FrameRule{Kind::stack_pointer, Saved::same, Saved::same, 0, 0, 0}, FrameRule{},
+          FrameRule{.kind = Kind::end}}) {
+        ASSERT_NE(packed(rule), 0U);
+        EXPECT_EQ(unpacked(packed(rule)), rule);
+    }
+    // Larger than any usual frame, or not of whole words: looked up each time.
+    for (const FrameRule& rule :
+         {FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::same, -8, -8, 8 << 13},
+          FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::same, -8, -8, 20},
+          FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::same, -12, -12, 32},
+          FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::in_memory, -8, 56, 96}})
+        EXPECT_EQ(packed(rule), 0U);
 }
 
 #if defined(__aarch64__)
@@ -234,6 +242,21 @@ TEST(LoadedModules, FindTheModuleOfAnAddress) {
     EXPECT_EQ(modules->find(0), nullptr);
     EXPECT_EQ(modules->find(UINTPTR_MAX), nullptr);
     EXPECT_EQ(loaded_modules(), modules);  // nothing was loaded since
+}
+
+TEST(LoadedModules, HaveTheSameFrameTablesInTheListAndAtTheLoader) {
+    const auto modules = loaded_modules();
+    for (const LoadedModule& module : modules->modules) {
+        const auto listed = listed_frame_table_at(module.begin);
+        ASSERT_TRUE(listed) << module.path;
+        EXPECT_EQ(listed->header, module.frame_header);
+        const auto table = frame_table_at(module.begin, false);
+        if (!table) continue;  // the loader does not list what is the kernel's
+        EXPECT_EQ(listed->header, table->header) << module.path;
+        EXPECT_EQ(listed->end <= table->end, true);
+    }
+    EXPECT_FALSE(listed_frame_table_at(0));
+    EXPECT_FALSE(frame_table_at(UINTPTR_MAX, true));
 }
 
 }  // namespace
