@@ -32,7 +32,7 @@ struct EvidenceRow {
 Result findings_result(const Trace& trace, std::span<const Finding> findings) {
     using namespace findings_columns;
 
-    ResultRows<FindingRow> rows("findings", "What stands out, faults first, then the largest possible gain");
+    ResultRows<FindingRow> rows("findings", "Findings, faults first, then the largest possible gain");
     rows.columns({
         {"finding", [](auto& r) { return r.number; }, "number of the finding, from 1", "", No, None},
         {"id", &Finding::id, "the rule; docs/guide/explain.md has the thresholds", "finding"},
