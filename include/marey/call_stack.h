@@ -32,6 +32,8 @@ class CallStack {
     /// The frames in the form of the log (detail/log_format.h).
     Span<const std::uint64_t> frame_words() const noexcept { return {words_, count_}; }
     bool is_cut() const noexcept { return is_cut_; }  ///< there were more than kMaxEntries frames
+    /// The same frames as a number of this process (detail::StackNode); 0: there was no space for them.
+    std::uint32_t number() const noexcept { return number_; }
 
   private:
     void add(const CapturedTraceback& traceback) noexcept;
@@ -39,6 +41,7 @@ class CallStack {
 
     std::size_t count_ = 0;
     bool is_cut_ = false;
+    std::uint32_t number_ = 0;
     std::uint64_t words_[kMaxEntries];
 };
 

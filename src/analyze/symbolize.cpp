@@ -170,7 +170,15 @@ class Symbolizer {
             for (const std::string& entry : entries) named[id].push_back(strings.intern(entry));
         }
         std::vector<Argument> items;
+        std::map<std::pair<std::uint32_t, std::uint32_t>, ListItems>
+            moved;  // equal stacks share their frames
         for_each_stack([&](Argument& stack) {
+            const auto at = moved.find({stack.list.first, stack.list.count});
+            if (at != moved.end()) {
+                stack.list = at->second;
+                return;
+            }
+            const std::pair before{stack.list.first, stack.list.count};
             items.clear();
             bool is_changed = false;
             for (std::uint32_t i = 0; i < stack.list.count; ++i) {
@@ -193,6 +201,7 @@ class Symbolizer {
                 data_->list_items.resize(data_->list_items.size() + items.size());
             }
             std::copy(items.begin(), items.end(), data_->list_items.begin() + stack.list.first);
+            moved.emplace(before, stack.list);
         });
     }
 

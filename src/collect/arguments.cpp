@@ -172,7 +172,8 @@ bool ArgumentDecoder::read_facts(std::span<const std::byte>& rest, RangeDetail& 
 bool ArgumentDecoder::read_stack(std::span<const std::byte>& rest) {
     const auto head = read_as<ValueHeader>(rest.data());
     rest = rest.subspan(sizeof head);
-    const std::size_t bytes = head.count * sizeof(std::uint64_t);
+    const bool is_number = head.kind == kValueStackNumber;
+    const std::size_t bytes = is_number ? 0 : head.count * sizeof(std::uint64_t);
     if (rest.size() < bytes) return false;
     if (wanted_.keywords) {
         if (stack_key_ == 0) stack_key_ = strings_.intern("Call stack");
@@ -181,24 +182,35 @@ bool ArgumentDecoder::read_stack(std::span<const std::byte>& rest) {
         stack.kind = ValueKind::List;
         stack.truncated = (head.flags & kValueTruncated) != 0;
         stack.list.first = static_cast<std::uint32_t>(data_.list_items.size());
-        stack.list.count = head.count;
-        for (std::size_t i = 0; i < head.count; ++i) {
-            Argument frame;
-            frame.kind = ValueKind::String;
-            frame.string = frames_.text_of(read_as<std::uint64_t>(rest.data() + i * sizeof(std::uint64_t)));
-            data_.list_items.push_back(frame);
+        // Stacks with the same number share their frames.
+        const auto known = is_number ? numbered_stacks_.find(head.key) : numbered_stacks_.end();
+        if (known != numbered_stacks_.end()) {
+            stack.list = known->second;
+        } else {
+            if (is_number) frames_.for_each_frame(head.key, [this](std::uint64_t word) { add_frame(word); });
+            for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t))
+                add_frame(read_as<std::uint64_t>(rest.data() + at));
+            stack.list.count = static_cast<std::uint32_t>(data_.list_items.size()) - stack.list.first;
+            if (is_number) numbered_stacks_.emplace(head.key, stack.list);
         }
-        data_.arguments.push_back(stack);
+        if (stack.list.count != 0) data_.arguments.push_back(stack);  // else its frames are lost
     }
     rest = rest.subspan(bytes);
     return true;
+}
+
+void ArgumentDecoder::add_frame(std::uint64_t word) {
+    Argument frame;
+    frame.kind = ValueKind::String;
+    frame.string = frames_.text_of(word);
+    data_.list_items.push_back(frame);
 }
 
 bool ArgumentDecoder::read_top(std::span<const std::byte>& rest, RangeDetail& detail) {
     if (rest.size() < sizeof(ValueHeader)) return false;
     const auto head = read_as<ValueHeader>(rest.data());
     if (head.kind == kValueFacts) return read_facts(rest, detail);
-    if (head.kind == kValueStack) return read_stack(rest);
+    if (head.kind == kValueStack || head.kind == kValueStackNumber) return read_stack(rest);
     const ArgumentRole role = role_of(head);
     const bool is_keyword = role == ArgumentRole::Keyword;
     const bool is_array = head.kind == static_cast<std::uint8_t>(ValueKind::Array);

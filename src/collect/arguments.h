@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "collect/session_filter.h"
@@ -18,8 +19,8 @@ namespace marey {
 class ArgumentDecoder {
   public:
     ArgumentDecoder(TraceData& data, StringPool& strings, const RequestedValues& wanted = {},
-                    std::span<const NamedModule> modules = {})
-        : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, modules) {}
+                    std::span<const NamedModule> modules = {}, std::span<const detail::StackNode> stacks = {})
+        : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, modules, stacks) {}
 
     /// Appends the arguments of one row and, if there are any, a slice of the index; and the row's detail.
     /// Rows are given in ascending order. A truncated payload gives its complete values.
@@ -48,6 +49,7 @@ class ArgumentDecoder {
     void add_slice(std::vector<ArgumentSlice>& index, Row row, std::size_t first);
     bool read_facts(std::span<const std::byte>& rest, RangeDetail& detail);
     bool read_stack(std::span<const std::byte>& rest);
+    void add_frame(std::uint64_t word);
     bool read_value(std::span<const std::byte>& rest, Argument& value, const ValueFilter& kept, int nesting);
     bool read_array(std::span<const std::byte>& rest, std::uint32_t dimensions, Argument& value);
 
@@ -55,7 +57,8 @@ class ArgumentDecoder {
     StringPool& strings_;
     RequestedValues wanted_;
     FrameTexts frames_;
-    StringId stack_key_ = 0;  ///< "Call stack", once there is one
+    std::unordered_map<std::uint32_t, ListItems> numbered_stacks_;  ///< those seen so far
+    StringId stack_key_ = 0;                                        ///< "Call stack", once there is one
     std::uint64_t damaged_ = 0;
 };
 

@@ -10,9 +10,11 @@
 #include <marey/detail/value_encoder.h>
 
 #include "collect/log_fixture.h"
+#include "collect/packed_capture.h"
 #include "collect/random_log_fixture.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline_fixture.h"
+#include "record/stack_numbers.h"
 
 namespace marey {
 namespace {
@@ -176,6 +178,48 @@ TEST(Arguments, AStackBecomesTheTextsOfItsFrames) {
     EXPECT_EQ(trace.metadata()[0].key, "native_modules");
     EXPECT_NE(trace.metadata()[0].json.find("\"build_id\":\"ef01\""), std::string::npos)
         << trace.metadata()[0].json;
+}
+
+/// A value that is the stack with a number.
+std::vector<std::byte> numbered(std::uint32_t number) {
+    const ValueHeader head{number, kValueStackNumber, 0, 0};
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&head);
+    return {bytes, bytes + sizeof head};
+}
+
+TEST(Arguments, EqualNumbersShareTheFramesOfTheirStack) {
+    LogWriter log;
+    log.module("/lib/a.so", "abcd");
+    log.start(1, 0, {.option_bits = LogWriter::kAllOptions}).stop(1, 100);
+    const std::vector<std::uint32_t> stacks{3, 2, 3, 4, 0, 7, ~0u, 6};
+    std::uint64_t begin = 1;
+    for (const std::uint32_t number : stacks) {
+        log.thread(1).long_range("a", begin, begin + 1, 0, 0,
+                                 log.values().raw(numbered(number)).integer("n", 1).bytes());
+        begin += 2;
+    }
+    RawLog raw = log.raw();
+    // 4 was not complete, 6 says that it is around itself.
+    const std::vector<StackNode> nodes{{native(1, 0x10), 0, 1}, {native(1, 0x20), 1, 1},
+                                       {native(1, 0x30), 2, 1}, {native(1, 0x40), 3, 0},
+                                       {native(1, 0x50), 4, 1}, {native(1, 0x60), 6, 1}};
+    append_stack_nodes(raw.names, 3, std::span(nodes).subspan(2));  // in any order
+    append_stack_nodes(raw.names, 1, std::span(nodes).first(2));
+    append_stack_nodes(raw.names, 0xffffff00, nodes);  // beyond all others
+    append_stack_nodes(raw.names, 0, nodes);
+    const Trace trace = build_trace(raw);
+    EXPECT_EQ(find_fault(trace), "");
+    using Texts = std::vector<std::string>;
+    const Texts three{"/lib/a.so+0x30", "/lib/a.so+0x20", "/lib/a.so+0x10"};
+    EXPECT_EQ(stack_of(trace, 0), three);
+    EXPECT_EQ(stack_of(trace, 1), (Texts{"/lib/a.so+0x20", "/lib/a.so+0x10"}));
+    EXPECT_EQ(stack_of(trace, 2), three);
+    EXPECT_EQ(stack_of(trace, 7), Texts{"/lib/a.so+0x60"});
+    EXPECT_EQ(trace.list_items().size(), 6u);
+    for (const Row lost : {3, 4, 5, 6}) EXPECT_EQ(trace.range_arguments(lost).size(), 1u);  // and "n"
+    EXPECT_EQ(problem_codes(trace), "");
+    const std::vector<std::byte> packed = pack_capture(raw);
+    EXPECT_EQ(stack_of(build_trace(unpack_capture(packed, "packed")), 2), three);
 }
 
 TEST(Arguments, ASessionWithoutValuesHasNoStacks) {

@@ -16,6 +16,7 @@
 #include "base/mapped_file.h"
 #include "collect/log_records.h"
 #include "collect/packed_capture.h"
+#include "record/stack_numbers.h"
 
 namespace marey {
 namespace {
@@ -169,6 +170,7 @@ using namespace detail;
 
 namespace {
 
+constexpr std::uint32_t kMaxStackBlocks = 1 << 20;
 constexpr std::size_t kMinHeaderBytes = offsetof(FileHeader, clock_source);
 
 /// A run of blocks with a plausible header. `data` starts after the header, `committed` is already cut to the
@@ -187,7 +189,7 @@ std::string fixed_text(const char (&text)[N]) {
 // A block whose header is valid except for its magic: distinguishes damaged blocks from blocks never used,
 // whose bytes are old records or zeros.
 bool is_broken_header(const BlockHeader& header) {
-    if (header.kind == 0 || header.kind > static_cast<std::uint16_t>(BlockKind::SideSegment)) return false;
+    if (header.kind == 0 || header.kind > static_cast<std::uint16_t>(BlockKind::Stacks)) return false;
     if (header.blocks != 1 && header.blocks != kLargeBlocks) return false;
     return header.sequence != 0 && header.committed <= header.blocks * kBlockBytes && header.reserved0 == 0 &&
            std::all_of(std::begin(header.reserved), std::end(header.reserved),
@@ -205,6 +207,7 @@ class CaptureParser {
         if (is_shorter_than_stated(header)) truncated_ = true;
         join(names_, log_.names, "names");
         join(journal_, log_.journal, "journal");
+        for (const auto& [number, run] : stacks_) add_stacks(number, run);
         if (header.finished == 0) {
             read_thread_blocks(threads_, log_);
         } else {
@@ -296,6 +299,9 @@ class CaptureParser {
             case BlockKind::SideSegment:
                 threads_.add(run.header, run.data);
                 break;
+            case BlockKind::Stacks:
+                stacks_[run.header.segment] = run;
+                break;
             default:
                 break;  // a kind written by a later version
         }
@@ -354,8 +360,18 @@ class CaptureParser {
         }
     }
 
+    // Stacks become names, as in captures that are not blocks of a file.
+    void add_stacks(std::uint32_t number, const Run& run) {
+        std::vector<StackNode> nodes(std::min(run.committed.size() / sizeof(StackNode), kStackNodes));
+        if (nodes.empty() || number > kMaxStackBlocks) return;
+        std::memcpy(nodes.data(), run.committed.data(), nodes.size() * sizeof(StackNode));
+        while (!nodes.empty() && nodes.back().is_complete == 0) nodes.pop_back();
+        append_stack_nodes(log_.names, static_cast<std::uint32_t>(number * kStackNodes + 1), nodes);
+    }
+
     std::span<const std::byte> bytes_;
     RawLog& log_;
+    std::map<std::uint32_t, Run> stacks_;
     std::vector<Run> names_;
     std::vector<Run> journal_;
     ThreadBlocks threads_;

@@ -48,6 +48,16 @@ void add_run_time_site(NameTables& tables, const StreamCursor& at) {
     tables.strings.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
 }
 
+void add_stacks(NameTables& tables, const StreamCursor& at, std::size_t max_stacks) {
+    StackNodesRecord record;
+    if (!at.get(record) || record.first == 0) return;
+    const auto nodes = at.tail<StackNodesRecord>(std::uint64_t{record.count} * sizeof(StackNode));
+    const std::size_t end = record.first - 1 + nodes.size() / sizeof(StackNode);
+    if (nodes.empty() || end > max_stacks) return;
+    if (end > tables.stacks.size()) tables.stacks.resize(end);
+    std::memcpy(&tables.stacks[record.first - 1], nodes.data(), nodes.size());
+}
+
 }  // namespace
 
 NameTables read_names(std::span<const std::byte> stream) {
@@ -56,6 +66,8 @@ NameTables read_names(std::span<const std::byte> stream) {
     const std::size_t max_strings = stream.size() / sizeof(StringRecord) + 1;
     const std::size_t max_sites = stream.size() / sizeof(SiteRecord) + 1;
     const std::size_t max_modules = stream.size() / sizeof(ModuleRecord) + 1;
+    const std::size_t max_stacks =
+        stream.size() / sizeof(StackNode) * 4 + 4 * kStackNodes;  // blocks may be missing
     std::vector<StreamCursor> run_time;
     for (StreamCursor at(stream); at.next();) {
         if (at.kind() == static_cast<std::uint16_t>(NameKind::String)) {
@@ -86,6 +98,8 @@ NameTables read_names(std::span<const std::byte> stream) {
                 continue;
             if (record.id > tables.modules.size()) tables.modules.resize(record.id);
             tables.modules[record.id - 1] = {record.path, record.build_id, record.bias};
+        } else if (at.kind() == static_cast<std::uint16_t>(NameKind::StackNodes)) {
+            add_stacks(tables, at, max_stacks);
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::RunTimeSite)) {
             run_time.push_back(at);
         }

@@ -47,6 +47,7 @@ struct NameTables {
     SiteRows site_rows;
     std::vector<std::uint32_t> site_flags;  ///< detail::SiteFlags, by site
     std::vector<NamedModule> modules;       ///< module `id` is modules[id - 1]
+    std::vector<detail::StackNode> stacks;  ///< stack `number` is stacks[number - 1]
 };
 NameTables read_names(std::span<const std::byte> stream);
 

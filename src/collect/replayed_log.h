@@ -32,6 +32,7 @@ struct ReplayedLog {
     std::shared_ptr<TraceData> data;
     Journal journal;
     std::vector<NamedModule> modules;
+    std::vector<detail::StackNode> stacks;
     const JournalSession* session = nullptr;  ///< in `journal`; null: the whole log
     SessionFilter filter;
     std::shared_ptr<const ClockFit> fit;

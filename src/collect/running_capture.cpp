@@ -224,7 +224,9 @@ class Copier {
         copy_log(log, shares(header, states, log), result);
         // Everything that the log refers to was written before it.
         for (const UsedBlock& place : wanted_places(header, 0)) {
-            if (is(place.header, BlockKind::Names) || is(place.header, BlockKind::Journal)) copy_block(place);
+            if (is(place.header, BlockKind::Names) || is(place.header, BlockKind::Journal) ||
+                is(place.header, BlockKind::Stacks))
+                copy_block(place);
         }
         for (const State& state : states) {  // unless something else has taken its place since
             if (!is_unchanged(state.place)) continue;

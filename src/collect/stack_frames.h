@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <marey/call_stack.h>
 #include <marey/detail/log_format.h>
 
 #include "base/hexadecimal.h"
@@ -23,8 +24,19 @@ namespace marey {
 class FrameTexts {
   public:
     /// The sites of `data` are complete. All must outlive this.
-    FrameTexts(const TraceData& data, StringPool& strings, std::span<const NamedModule> modules)
-        : data_(data), strings_(strings), modules_(modules) {}
+    FrameTexts(const TraceData& data, StringPool& strings, std::span<const NamedModule> modules,
+               std::span<const detail::StackNode> stacks)
+        : data_(data), strings_(strings), modules_(modules), stacks_(stacks) {}
+
+    /// The frame words of a numbered stack, innermost first, as far as they are known.
+    void for_each_frame(std::uint32_t stack, auto use) const {
+        for (std::size_t i = 0; i < CallStack::kMaxEntries && stack - 1 < stacks_.size(); ++i) {
+            const detail::StackNode& node = stacks_[stack - 1];
+            if (node.is_complete != 1) return;
+            use(node.frame);
+            stack = node.outer < stack ? node.outer : 0;
+        }
+    }
 
     StringId text_of(std::uint64_t word) {
         const auto [at, fresh] = known_.try_emplace(word, 0);
@@ -96,6 +108,7 @@ class FrameTexts {
     const TraceData& data_;
     StringPool& strings_;
     std::span<const NamedModule> modules_;
+    std::span<const detail::StackNode> stacks_;
     std::vector<std::string> shown_;  ///< the name of each module in texts; empty: not made yet
     std::unordered_map<std::uint64_t, StringId> known_;
     bool has_native_ = false;

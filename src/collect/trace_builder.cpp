@@ -50,6 +50,7 @@ class TraceBuilder {
         state_.data->strings = std::move(names.strings);
         state_.data->sites = std::move(names.sites);
         state_.modules = std::move(names.modules);
+        state_.stacks = std::move(names.stacks);
         state_.filter.site_rows = std::move(names.site_rows);
         state_.journal = read_journal(state_.log.journal, state_.request.session, state_.log.end_ticks);
         if (state_.request.session != 0) {

@@ -49,7 +49,7 @@ class TableFiller {
 
     void fill() {
         StringPool strings(state_.data->strings);
-        ArgumentDecoder arguments(*state_.data, strings, state_.filter.values, state_.modules);
+        ArgumentDecoder arguments(*state_.data, strings, state_.filter.values, state_.modules, state_.stacks);
         fill_process(strings);
         fill_threads();
         site_values_.choose(state_);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/process_stat.h"
+#include "record/stack_numbers.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -176,6 +177,7 @@ void Background::run() noexcept {
         out_of_space = false;
         sessions_.evict_expired();
         if (sessions_.has_recorded()) journal_.write_clock();
+        if (stack_numbers().is_behind()) journal_.mirror_stacks();
     }
 }
 

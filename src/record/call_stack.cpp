@@ -13,6 +13,7 @@
 #include "record/journal_writer.h"
 #include "record/python_stacks.h"
 #include "record/recorder_parts.h"
+#include "record/stack_numbers.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -107,6 +108,12 @@ void CallStack::add(const CapturedTraceback& traceback) noexcept {
     }
     while (next < python_count && !is_cut_) add_python();
     if (stacks != nullptr) stacks->leave(state);
+    number_ = stack_numbers().add({words_, count_});
+    if (!stack_numbers().is_behind()) return;
+    if (const SlowPath path(kNoRecord); path) {
+        const ScopedLock lock(recorder_mutex);
+        recorder_journal().mirror_stacks();
+    }
 }
 
 CallStack::CallStack(const TracebackOptions& options) noexcept {

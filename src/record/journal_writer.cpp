@@ -7,6 +7,7 @@
 #include "native/function_name.h"
 #include "record/clocks/clock.h"
 #include "record/recorder_parts.h"
+#include "record/stack_numbers.h"
 #include "record/value_encoding.h"
 
 namespace marey {
@@ -93,6 +94,11 @@ void JournalWriter::publish_names() noexcept {
     names_.show();
 }
 
+void JournalWriter::mirror_stacks() noexcept {
+    if (!stack_numbers().mirror(store_.spool.get()))
+        add_note("names_lost", store_.spool->path() + ": no space left for stacks");
+}
+
 void JournalWriter::use_hidden_site(std::uint32_t site) noexcept {
     const ScopedLock lock(recorder_mutex);
     names_.use(site);
@@ -101,6 +107,7 @@ void JournalWriter::use_hidden_site(std::uint32_t site) noexcept {
 
 void JournalWriter::add_run_time_names(RawLog& log) const {
     for (const std::uint32_t site : run_time_sites_of(log)) names_.append_run_time_site(log.names, site);
+    stack_numbers().append_to(log.names);
 }
 
 std::uint32_t JournalWriter::register_site(const detail::Site& site) noexcept {
@@ -316,6 +323,7 @@ void JournalWriter::begin_capture() noexcept {
     names_.begin_capture();
     ++names_number_;
     publish_names();
+    mirror_stacks();
     if (!bytes_.empty()) store_.spool->append_journal(bytes_of(0));
 }
 

@@ -62,6 +62,8 @@ class JournalWriter {
     void add_run_time_names(RawLog& log) const;
 
     // -- the lock is held --
+    /// Provides blocks for the stacks that are in use.
+    void mirror_stacks() noexcept MAREY_REQUIRES(recorder_mutex);
     /// First into the spool, then visible: a name that a thread finds must be there.
     void publish_names() noexcept MAREY_REQUIRES(recorder_mutex);
     /// Distinguishes the spools: each has its own run-time names.

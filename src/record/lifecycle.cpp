@@ -22,6 +22,7 @@
 #include "record/recorder.h"
 #include "record/recorder_parts.h"
 #include "record/source_writer.h"
+#include "record/stack_numbers.h"
 #include "record/thread_log.h"
 
 /// Found by name in other copies of the library: the first copy to start becomes active, the others stay off.
@@ -140,6 +141,7 @@ void Recorder::after_fork_in_child(bool is_prepared) noexcept {
     restart_environment_ = environment_session_ != 0 || restart_environment_;
     environment_session_ = 0;
 
+    stack_numbers().forked();
     const std::shared_ptr<Spool> parent_spool = std::exchange(store_.spool, nullptr);
     store_.owner = 0;
     sessions_.forked();

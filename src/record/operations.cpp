@@ -41,9 +41,10 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeProperties&
     const ValueKeys keyed(keywords);
     const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
-    ValueEncoder encoder(room.place, room.limit);
+    detail::ValueWriter first(room);
+    if (stack != nullptr) first.add(0, *stack);
+    ValueEncoder encoder(first.end(), room.limit);
     if (has_facts) encoder.add_facts(facts);
-    if (stack != nullptr) encoder.add_stack(stack->frame_words(), stack->is_cut());
     for (const Value& input : inputs) encoder.add(0, detail::kValueInput, input, needs);
     keyed.add_to(encoder);
     if (keywords.size() > detail::kMaxValues) encoder.mark_cut();

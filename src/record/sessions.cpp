@@ -20,6 +20,7 @@
 #include "record/process_report.h"
 #include "record/recorder.h"
 #include "record/recorder_parts.h"
+#include "record/stack_numbers.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -315,6 +316,8 @@ void Recorder::forget(SessionEntry& session) noexcept {
 void Recorder::close_spool() noexcept {
     sessions_.forget_spool();
     threads_.forget_spool();
+    // A thread that is stopped where it writes keeps the capture mapped.
+    if (!stack_numbers().end_mirror()) new std::shared_ptr<Spool>(store_.spool);  // NOLINT
     store_.spool->finish();
     store_.spool.reset();  // threads that still use it, and logs being read, keep it mapped
     store_.owner = 0;

@@ -281,6 +281,17 @@ Block* Spool::take_block(detail::BlockKind kind) noexcept {
     return block;
 }
 
+std::byte* Spool::take_stacks_block(std::uint32_t number) noexcept {
+    Block* const block = take_block(detail::BlockKind::Free);
+    if (block == nullptr) return nullptr;
+    constexpr std::size_t kBytes = detail::kStackNodes * sizeof(detail::StackNode);
+    std::memset(block->data(), 0, kBytes);
+    block->header->segment = number;
+    detail::store_release(block->header->committed, std::uint64_t{kBytes});
+    detail::store_release(block->header->kind, static_cast<std::uint16_t>(detail::BlockKind::Stacks));
+    return block->data();
+}
+
 bool Spool::append(Stream& stream, std::span<const std::byte> records) noexcept {
     while (!records.empty()) {
         std::size_t used = 0;

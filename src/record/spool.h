@@ -51,6 +51,9 @@ class Spool {
     /// disk is full.
     std::uint64_t* append_losses(const detail::LossesRecord& losses) noexcept MAREY_REQUIRES(recorder_mutex);
 
+    /// Room for kStackNodes nodes of stacks, zeroed; null when the disk is full.
+    std::byte* take_stacks_block(std::uint32_t number) noexcept MAREY_REQUIRES(recorder_mutex);
+
     /// Every session in it has stopped: marks the header as finished and cuts off the unused end. Blocks are
     /// never reused afterwards.
     void finish() noexcept MAREY_REQUIRES(recorder_mutex);

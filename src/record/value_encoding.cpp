@@ -28,18 +28,6 @@ bool is_metadata(const Value& value) noexcept {
 namespace detail {
 inline namespace layout1 {
 
-void ValueEncoder::add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept {
-    if (frames.empty() || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
-    const std::size_t room =
-        (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) / sizeof(std::uint64_t);
-    const std::size_t count = std::min(frames.size(), room);
-    const bool is_short = is_cut || count < frames.size();
-    const ValueHeader head{0, kValueStack, is_short ? kValueTruncated : std::uint8_t{0},
-                           static_cast<std::uint16_t>(count)};
-    put(&head, sizeof head);
-    put(frames.data(), count * sizeof(std::uint64_t));
-}
-
 void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs,
                               int nesting) noexcept {
     const ValueKind kind = value.kind();
@@ -228,6 +216,7 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
     }
     flags = detail::kValueInput;  // not a keyword
     if (head.kind == detail::kValueFacts) return take(sizeof(detail::RangeProperties)) != nullptr;
+    if (head.kind == detail::kValueStackNumber) return true;
     return head.kind == detail::kValueStack && take(head.count * sizeof(std::uint64_t)) != nullptr;
 }
 

@@ -140,6 +140,114 @@ TEST(CallStacks, AKilledProgramsOpenRangesKeepTheirStacks) {
     for (const char* const ending : {"", ".compact", ".saved"}) std::filesystem::remove(file + ending);
 }
 
+TEST(CallStacks, EqualStacksTakeSpaceOnceInTheCaptureAndInTheTrace) {
+    const std::string file = test_file("equal_stacks.marey");
+    marey::SessionOptions options;
+    options.output = file;
+    marey::Session session(options);
+    constexpr std::size_t kRanges = 5000;
+    for (std::size_t i = 0; i < kRanges; ++i) outer_call();
+    const marey::Trace running = marey::Trace::load(file);  // while it is being written
+    const marey::Trace trace = session.stop();
+    const std::vector<std::string> one = stack_of(trace, "scoped");
+    ASSERT_EQ(trace.ranges().size(), kRanges);
+    const std::size_t frames = one.size() / kRanges;
+    ASSERT_GE(frames, 4u);
+    EXPECT_EQ(trace.list_items().size(), frames);
+    EXPECT_EQ(stack_of(running, "scoped"), one);
+    EXPECT_EQ(stack_of(marey::Trace::load(file), "scoped"), one);
+    marey::compact_capture(file, file + ".compact");
+    EXPECT_EQ(stack_of(marey::Trace::load(file + ".compact"), "scoped"), one);
+    // 32 bytes of its own, 16 for each of two values, and 8 for a stack of any depth.
+    EXPECT_LT(std::filesystem::file_size(file), kRanges * 80 + (std::size_t{1} << 19));
+    const marey::Trace symbolized = marey::symbolize_trace(trace).trace;
+    EXPECT_LT(symbolized.list_items().size(), 8 * frames);
+    EXPECT_TRUE(names(stack_of(symbolized, "scoped").back(), stack_of(symbolized, "scoped")[frames - 1]));
+    for (const char* const ending : {"", ".compact"}) std::filesystem::remove(file + ending);
+}
+
+TEST(CallStacks, KeepTheirNumbersWhenACaptureBeginsAndInAForkedProcess) {
+    const std::string file = test_file("later.marey");
+    const std::string child_file = test_file("later_child.marey");
+    marey::Session in_memory(marey::SessionOptions{});
+    outer_call();  // numbered before there is a file
+    const pid_t child = fork();
+    marey::SessionOptions options;
+    options.output = child == 0 ? child_file : file;
+    {
+        marey::Session session(options);
+        outer_call();
+        { MAREY_RANGE("other", "stack", marey::CallStack()); }
+        if (child == 0) raise(SIGKILL);
+        session.stop();
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    const marey::Trace whole = in_memory.stop();
+    for (const std::string& each : {file, child_file}) {
+        const marey::Trace trace = marey::Trace::load(each);
+        EXPECT_GE(stack_of(trace, "other").size(), 2u) << each;
+        const std::vector<std::string> scoped = stack_of(trace, "scoped");
+        ASSERT_GE(scoped.size(), 3u) << each;
+        EXPECT_TRUE(names(scoped[0], "call_stacks+0x"));
+        std::filesystem::remove(each);
+    }
+    EXPECT_GE(stack_of(whole, "scoped").size(), 6u);
+}
+
+/// A new stack for each of many paths, so that nodes are added all the time.
+[[gnu::noinline]] void take_path(unsigned path, int depth) {
+    if (depth == 0) {
+        MAREY_RANGE("path", "stack", marey::CallStack());
+        return;
+    }
+    if (path % 2 != 0)
+        take_path(path / 2, depth - 1);
+    else
+        take_path(path / 2, depth - 1);
+    asm volatile("" ::"r"(path));
+}
+
+TEST(CallStacks, AreWholeHoweverEarlyTheProgramIsKilled) {
+    for (unsigned kill_at = 0; kill_at < 20; ++kill_at) {
+        const std::string file = test_file("killed_stacks.marey");
+        int ready[2];
+        ASSERT_EQ(pipe(ready), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            marey::SessionOptions options;
+            options.output = file;
+            marey::Session session(options);
+            std::vector<std::thread> threads;
+            for (unsigned thread = 0; thread < 3; ++thread) {
+                threads.emplace_back([thread, &ready] {
+                    for (unsigned path = thread << 20;; ++path) {
+                        take_path(path, 12);
+                        if (path % 64 == 0 && write(ready[1], "", 1) != 1) _exit(1);
+                    }
+                });
+            }
+            threads[0].join();
+        }
+        char byte = 0;
+        for (unsigned i = 0; i < 1 + kill_at * 5; ++i) ASSERT_EQ(read(ready[0], &byte, 1), 1);
+        kill(child, SIGKILL);
+        int status = 0;
+        waitpid(child, &status, 0);
+        for (const int end : ready) close(end);
+        const marey::Trace trace = marey::Trace::load(file);
+        std::size_t whole = 0;
+        for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
+            if (trace.range_name(row) != "path" || trace.range_arguments(row).empty()) continue;
+            ASSERT_GE(trace.range_arguments(row)[0].list.count, 14u);
+            ++whole;
+        }
+        EXPECT_GE(whole + 3, trace.ranges().size());  // one of each thread may have been opening
+        EXPECT_GE(whole, kill_at * 64);
+        std::filesystem::remove(file);
+    }
+}
+
 TEST(CallStacks, ManyThreadsCaptureAtOnce) {
     marey::Session session(marey::SessionOptions{});
     std::vector<std::thread> threads;

@@ -25,6 +25,7 @@ enum class BlockKind : std::uint16_t {
     Thread = 4,       ///< a thread's state and open ranges (ThreadState in thread_state.h)
     OpenSegment = 5,  ///< more open slots of a very deep thread
     SideSegment = 6,  ///< more side-stack bytes of a thread
+    Stacks = 7,       ///< nodes of stacks
 };
 
 /// The counter and the system clocks, read together. `width` is the number of ticks that the reading took.
@@ -47,7 +48,7 @@ struct BlockHeader {
     std::uint64_t base_ticks = 0;  ///< Log: the base of the times in compact records
     ClockPair pair;                ///< read when the block was put into use
     std::uint64_t committed = 0;  ///< complete bytes after the header; stored with release after every record
-    std::uint32_t segment = 0;    ///< OpenSegment, SideSegment: its number, from 0
+    std::uint32_t segment = 0;    ///< OpenSegment, SideSegment, Stacks: its number, from 0
     std::uint32_t reserved0 = 0;
     std::uint64_t previous = 0;  ///< Log: the ChunkName of the one that its thread filled before; 0: none
     std::uint64_t reserved[5] = {};
@@ -168,7 +169,7 @@ static_assert(sizeof(LongRecord) == 32);
 // then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;
 // None: nothing (`count` is the kind of the value that was left out);  Array: an ArrayHeader, `count` sizes
 // and, if its flags include kArrayStrides, `count` strides, i64 each (or u32);  kValueFacts: a
-// RangeProperties, `count` 0;  kValueStack: `count` frames, a word each.
+// RangeProperties, `count` 0;  kValueStack: `count` frames, a word each;  kValueStackNumber: nothing.
 struct ValueHeader {
     std::uint32_t key;
     std::uint8_t kind;
@@ -212,6 +213,8 @@ struct RangeProperties {
 };
 /// The call stack at the start of the range. `count` frames follow, a word each, innermost first.
 inline constexpr std::uint8_t kValueStack = 0x41;
+/// The same by its number, which is in the place of the key; nothing follows.
+inline constexpr std::uint8_t kValueStackNumber = 0x42;
 /// A frame of a stack. Python: site:32 (of the code object) | line:31 (the current line; 0: unknown). Native:
 /// offset:48 (of the call, in the file) | module:15 (names: Module; 0: none, the offset is an address) | 1.
 /// The word 0 is an unknown frame.
@@ -219,6 +222,13 @@ inline constexpr std::uint64_t kFrameNative = std::uint64_t{1} << 63;
 inline constexpr unsigned kFrameLineShift = 32;
 inline constexpr unsigned kFrameModuleShift = 48;
 inline constexpr std::uint32_t kMaxModules = 1u << 15;
+/// A frame and the stack around it. Its number is its place in all Stacks blocks, from 1.
+struct StackNode {
+    std::uint64_t frame;
+    std::uint32_t outer;        ///< number of the stack around it, smaller than its own; 0: none
+    std::uint32_t is_complete;  ///< 1; stored last, with release
+};
+inline constexpr std::size_t kStackNodes = 2032;  ///< in a block
 struct MemoryPayload {
     std::int64_t bytes;  ///< negative: freed
     std::int64_t total_allocated;
@@ -275,7 +285,7 @@ struct StreamRecord {
     std::uint32_t bytes;
 };
 
-enum class NameKind : std::uint16_t { String = 1, Site = 2, Module = 3, RunTimeSite = 4 };
+enum class NameKind : std::uint16_t { String = 1, Site = 2, Module = 3, RunTimeSite = 4, StackNodes = 5 };
 
 struct StringRecord {  // followed by `length` bytes, padded to 8
     StreamRecord head;
@@ -319,6 +329,12 @@ struct ModuleRecord {
     std::uint32_t build_id;  ///< in hexadecimal; 0: none
     std::uint32_t reserved;
     std::uint64_t bias;  ///< address in memory minus address in the file
+};
+
+struct StackNodesRecord {  // followed by `count` StackNodes
+    StreamRecord head;
+    std::uint32_t first;  ///< number of the first one
+    std::uint32_t count;
 };
 
 enum class JournalKind : std::uint16_t {

@@ -34,8 +34,6 @@ class ValueEncoder {
     static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) & ~std::size_t{7}; }
 
     void add_facts(const RangeProperties& facts) noexcept;
-    /// Adds the innermost frames that fit.
-    void add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept;
     /// Adds a value. `flags` is its role; a value that `needs` excludes becomes None with its kind. If it
     /// does not fit, the previous value is marked as truncated.
     void add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept;

@@ -105,7 +105,11 @@ class ValueWriter {
             }
             text(key, std::string_view(value));
         } else if constexpr (kIsStack<T>) {
-            stack(value.frame_words().data(), value.frame_words().size(), value.is_cut());
+            if (value.number() != 0)
+                header(value.number(), kValueStackNumber, value.is_cut() ? kValueTruncated : std::uint8_t{0},
+                       0);
+            else
+                stack(value.frame_words().data(), value.frame_words().size(), value.is_cut());
         } else {
             static_assert(kIsList<T>,
                           "a value is a boolean, a number, an enumerator, text, a list of these, or a stack");
