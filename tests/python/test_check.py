@@ -259,6 +259,7 @@ def test_annotations_and_summaries_of_workflows_escape_names(hostile):
     assert out.startswith("broken: 1 of 3 rules, 1 run; baseline of 1 run\n\n| state |")
     rows = [line for line in out.splitlines() if line.startswith(("| broken", "| kept", "| cannot"))]
     assert len(rows) == 3 and len({row.replace("\\|", "").count("|") for row in rows}) == 1
+    assert "\\<e>" in out  # or it would be a tag
     assert summary.read_text() == "before\n" + out + "\n"
 
 

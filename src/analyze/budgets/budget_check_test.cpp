@@ -127,6 +127,7 @@ TEST(BudgetRules, ErrorsHaveTheirPlaceAndWhatWasExpected) {
     for (const auto& [text, expected] : cases)
         EXPECT_TRUE(error_of(text).starts_with(expected)) << text << "\n" << error_of(text);
     EXPECT_EQ(error_of("calls \"x\" min <= 2 per step\ncalls \"x\" max >= 3 per step"), "");
+    EXPECT_EQ(error_of("calls \"x\" <= 2 per step\ncalls \"x\" >= 3"), "");
     EXPECT_EQ(error_of("time \"x\" <= +10% of baseline\ntime \"x\" <= 5 ms"), "");
 }
 
@@ -275,6 +276,8 @@ TEST(BudgetCheck, TimesBreakARuleOnlyBeyondChance) {
     const BudgetOutcome unsure = state(rule, noisy, {1300, 1310, 1700});
     EXPECT_EQ(unsure.state, BudgetState::CannotTell);
     EXPECT_NE(unsure.why.find("more runs would tell"), std::string::npos) << unsure.why;
+    EXPECT_EQ(state(rule, {1000, 2000, 3000}, {1200, 2400, 3600}).state,
+              BudgetState::CannotTell);                                     // no pairs
     EXPECT_EQ(state(rule, {1000}, {3000}).state, BudgetState::CannotTell);  // one run on each side
     EXPECT_EQ(state(rule, quiet, {2000}).state, BudgetState::Broken);
     EXPECT_EQ(state("time \"work\" >= -10% of baseline", quiet, {500, 510, 490}).state, BudgetState::Broken);

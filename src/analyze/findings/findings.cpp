@@ -45,7 +45,8 @@ bool is_repetition(const Finding& finding, const Findings& all) {
 bool mentions(const Finding& finding, std::string_view text) {
     const auto has = [&](std::string_view whole) {
         const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-        return !std::ranges::search(whole, text, {}, lower, lower).empty();
+        const auto is_same = [&](char a, char b) { return lower(a) == lower(b); };
+        return std::search(whole.begin(), whole.end(), text.begin(), text.end(), is_same) != whole.end();
     };
     return text.empty() || has(finding.id) || has(finding.name) || has(finding.claim) ||
            std::ranges::any_of(finding.evidence, has, &FindingEvidence::text);
