@@ -62,6 +62,7 @@ Response Difference::respond(const HttpRequest& http, const ComparedPart (&parts
     }
     const std::vector<ComparedPath> tree = compared_tree(*found);
     std::vector<FlameNode> nodes;
+    nodes.reserve(tree.size());
     for (const ComparedPath& path : tree)
         nodes.push_back({.parent = path.parent,
                          .name = path.name,

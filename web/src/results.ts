@@ -525,6 +525,14 @@ export interface FindingsRow {
     thread: string | null
     thread_id: number | null
 }
+export const findingsColumns: ResultColumn[] = [
+    { key: 'id', title: 'finding', help: 'the rule; docs/guide/explain.md has the thresholds', unit: 'none', is_number: false, is_name: false },
+    { key: 'gain_ns', title: 'up to', help: 'the largest possible gain; of function.self, that of twice the speed', unit: 'ns', is_number: true, is_name: false },
+    { key: 'gain_share', title: 'share', help: 'the same as a share of the window', unit: 'share', is_number: true, is_name: false },
+    { key: 'gain_bytes', title: 'memory', help: 'the largest possible gain of memory', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'certainty', title: 'certainty', help: 'certain: a sum of what was recorded; likely: the gain may be much smaller; possible: there may be a reason that a trace cannot show', unit: 'none', is_number: false, is_name: false },
+    { key: 'claim', title: 'claim', help: 'the finding in one sentence', unit: 'none', is_number: false, is_name: true },
+]
 export interface FindingEvidenceRow {
     finding: number
     count: number | null
@@ -532,6 +540,13 @@ export interface FindingEvidenceRow {
     bytes: number | null
     text: string
 }
+export const findingEvidenceColumns: ResultColumn[] = [
+    { key: 'finding', title: 'finding', help: 'number of the finding', unit: 'none', is_number: true, is_name: false },
+    { key: 'count', title: 'count', help: 'how many', unit: 'count', is_number: true, is_name: false },
+    { key: 'time_ns', title: 'time', help: 'how long', unit: 'ns', is_number: true, is_name: false },
+    { key: 'bytes', title: 'memory', help: 'how much', unit: 'bytes', is_number: true, is_name: false },
+    { key: 'text', title: 'evidence', help: 'what was counted', unit: 'none', is_number: false, is_name: true },
+]
 export interface ExplainResult {
     findings: FindingsRow[]
     finding_evidence: FindingEvidenceRow[]
@@ -554,6 +569,15 @@ export interface DiffRow {
     old_window_ns: number
     new_window_ns: number
 }
+export const diffColumns: ResultColumn[] = [
+    { key: 'verdict', title: 'verdict', help: 'with several runs: slower, faster, same or cannot tell', unit: 'none', is_number: false, is_name: false },
+    { key: 'difference', title: 'change', help: 'new minus old', unit: 'ns', is_number: true, is_name: false },
+    { key: 'old', title: 'old', help: 'mean of the old runs, in the unit of the metric', unit: 'ns', is_number: true, is_name: false },
+    { key: 'new', title: 'new', help: 'mean of the new runs', unit: 'ns', is_number: true, is_name: false },
+    { key: 'change', title: 'change %', help: 'relative; with several runs, of their geometric means', unit: 'change', is_number: true, is_name: false },
+    { key: 'change_low', title: 'from', help: 'lower end of its 95% interval', unit: 'change', is_number: true, is_name: false },
+    { key: 'change_high', title: 'to', help: 'upper end of its 95% interval', unit: 'change', is_number: true, is_name: false },
+]
 export interface DiffRowsRow {
     verdict: string | null
     difference: number
@@ -572,6 +596,19 @@ export interface DiffRowsRow {
     path: string[]
     old_path: string[]
 }
+export const diffRowsColumns: ResultColumn[] = [
+    { key: 'verdict', title: 'verdict', help: 'with several runs: slower, faster, same or cannot tell', unit: 'none', is_number: false, is_name: false },
+    { key: 'difference', title: 'change', help: 'new minus old', unit: 'ns', is_number: true, is_name: false },
+    { key: 'old', title: 'old', help: 'mean of the old runs, in the unit of the metric', unit: 'ns', is_number: true, is_name: false },
+    { key: 'new', title: 'new', help: 'mean of the new runs', unit: 'ns', is_number: true, is_name: false },
+    { key: 'change', title: 'change %', help: 'relative; with several runs, of their geometric means', unit: 'change', is_number: true, is_name: false },
+    { key: 'change_low', title: 'from', help: 'lower end of its 95% interval', unit: 'change', is_number: true, is_name: false },
+    { key: 'change_high', title: 'to', help: 'upper end of its 95% interval', unit: 'change', is_number: true, is_name: false },
+    { key: 'old_calls', title: 'calls', help: 'mean number of calls', unit: 'count', is_number: true, is_name: false },
+    { key: 'new_calls', title: 'new calls', help: 'mean number of calls', unit: 'count', is_number: true, is_name: false },
+    { key: 'match', title: 'match', help: 'how the row was found in the old runs: same, line (on another line), moved (below another parent), guess (of the same kind at the same position), new or gone', unit: 'none', is_number: false, is_name: false },
+    { key: 'name', title: 'name', help: 'name in the new runs; of gone rows, in the old ones', unit: 'none', is_number: false, is_name: true },
+]
 export interface DiffTotalsRow {
     kind: string
     old: number
@@ -580,6 +617,10 @@ export interface DiffTotalsRow {
     new_most: number
     differs: boolean
 }
+export const diffTotalsColumns: ResultColumn[] = [
+    { key: 'old', title: 'old', help: 'in the old run; of several, the least', unit: 'count', is_number: true, is_name: false },
+    { key: 'new', title: 'new', help: 'in the new run; of several, the least', unit: 'count', is_number: true, is_name: false },
+]
 export interface DiffCountsRow {
     kind: string
     old: number
@@ -594,6 +635,11 @@ export interface DiffCountsRow {
     path: string[]
     inside: string[]
 }
+export const diffCountsColumns: ResultColumn[] = [
+    { key: 'old', title: 'old', help: 'in the old run; of several, the least', unit: 'count', is_number: true, is_name: false },
+    { key: 'new', title: 'new', help: 'in the new run; of several, the least', unit: 'count', is_number: true, is_name: false },
+    { key: 'name', title: 'name', help: 'the name', unit: 'none', is_number: false, is_name: true },
+]
 export interface DiffStepsRow {
     side: string
     count: number
@@ -606,12 +652,28 @@ export interface DiffStepsRow {
     p99_ns: number
     max_ns: number
 }
+export const diffStepsColumns: ResultColumn[] = [
+    { key: 'side', title: 'steps', help: 'old or new', unit: 'none', is_number: false, is_name: false },
+    { key: 'count', title: 'count', help: 'number of steps', unit: 'count', is_number: true, is_name: false },
+    { key: 'mean_ns', title: 'mean', help: 'mean of steps', unit: 'ns', is_number: true, is_name: false },
+    { key: 'min_ns', title: 'min', help: 'shortest of steps', unit: 'ns', is_number: true, is_name: false },
+    { key: 'median_ns', title: 'median', help: 'median of steps', unit: 'ns', is_number: true, is_name: false },
+    { key: 'p90_ns', title: 'p90', help: '90th percentile of steps', unit: 'ns', is_number: true, is_name: false },
+    { key: 'p99_ns', title: 'p99', help: '99th percentile of steps', unit: 'ns', is_number: true, is_name: false },
+    { key: 'max_ns', title: 'max', help: 'longest of steps', unit: 'ns', is_number: true, is_name: false },
+]
 export interface DiffWarningsRow {
     code: string
     old: string
     new: string
     text: string
 }
+export const diffWarningsColumns: ResultColumn[] = [
+    { key: 'code', title: 'code', help: 'short and stable name', unit: 'none', is_number: false, is_name: false },
+    { key: 'old', title: 'old', help: 'what the old runs have', unit: 'none', is_number: false, is_name: false },
+    { key: 'new', title: 'new', help: 'what the new runs have', unit: 'none', is_number: false, is_name: false },
+    { key: 'text', title: 'text', help: 'the reason in one sentence', unit: 'none', is_number: false, is_name: true },
+]
 export interface DiffResult {
     diff: DiffRow
     diff_rows: DiffRowsRow[]
