@@ -43,6 +43,7 @@ std::vector<MemoryHolder> merged_holders(const DeviceMemory& device) {
         sum.kept_bytes += holder.kept_bytes;
     }
     std::vector<MemoryHolder> merged;
+    merged.reserve(by_path.size());
     for (auto& [path, sum] : by_path) merged.push_back(std::move(sum));
     return merged;
 }
