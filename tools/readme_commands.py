@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
-    """(language, text) of the fenced blocks in a document."""
+    """(language, text) of the fenced blocks in a document, without those that it marks as not run."""
+    text = re.sub(r"^<!-- not run: .*? -->\n```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
