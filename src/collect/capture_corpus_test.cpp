@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
+#include <span>
 #include <string>
 
 #include <marey/error.h>
@@ -19,6 +19,7 @@
 #include "collect/sparse_capture_fixture.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline_fixture.h"
+#include "record/stack_numbers.h"
 
 namespace marey::testing {
 namespace {
@@ -32,15 +33,16 @@ void expect_readable(const std::vector<std::byte>& bytes, const std::string& nam
 }
 
 /// Writes the seed as well if MAREY_WRITE_GOLDENS is set.
+void expect_seed_file(const std::string& file, const std::vector<std::byte>& bytes) {
+    expect_readable(from_sparse(bytes), file);
+    if (std::getenv("MAREY_WRITE_GOLDENS") == nullptr) return;
+    std::ofstream(corpus_folder() / file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
 void expect_seed(const std::string& name, const LogWriter& log) {
-    std::map<std::string, std::vector<std::byte>> seeds = {{name + ".sparse", to_sparse(log.file())}};
-    if (can_compress()) seeds[name + ".packed"] = pack_capture(log.raw());
-    for (const auto& [file, bytes] : seeds) {
-        expect_readable(from_sparse(bytes), file);
-        if (std::getenv("MAREY_WRITE_GOLDENS") == nullptr) continue;
-        std::ofstream(corpus_folder() / file, std::ios::binary)
-            .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    }
+    expect_seed_file(name + ".sparse", to_sparse(log.file()));
+    if (can_compress()) expect_seed_file(name + ".packed", pack_capture(log.raw()));
 }
 
 LogWriter everything() {
@@ -144,6 +146,13 @@ TEST(CaptureCorpus, EverySeedThatThisVersionWritesIsRead) {
         detail::kFrameNative | 1ull << detail::kFrameModuleShift | 0x1234, 0};
     stacks.thread(1).long_range("a", 1, 9, 0, 0, stacks.values().integer("n", 1).stack(frames).bytes());
     expect_seed("stacks", stacks);
+    const detail::ValueHeader number{2, detail::kValueStackNumber, 0, 0};
+    stacks.thread(1).long_range("b", 10, 12, 0, 0,
+                                stacks.values().raw(std::as_bytes(std::span(&number, 1))).bytes());
+    RawLog numbered = stacks.raw();
+    append_stack_nodes(numbered.names, 1,
+                       std::vector<detail::StackNode>{{frames[0], 0, 1}, {frames[1], 1, 1}});
+    if (can_compress()) expect_seed_file("numbered_stacks.packed", pack_capture(numbered));
     LogWriter deep;
     for (std::uint32_t depth = 0; depth < 40; ++depth)
         deep.thread(1).open(
