@@ -9,6 +9,8 @@ cd "$(dirname "$0")/../.."
 build=$(realpath "${1:?usage: run.sh BUILD_DIR}")
 export MAREY_BIN=$build/marey
 . tools/viewers_env.sh
+# Results of an earlier run: marey does not replace files.
+find "$MAREY_OUT" -maxdepth 1 -type f ! -name large.marey ! -name 'package*.json' -delete
 export MAREY_CAPTURE=$MAREY_OUT/pipeline.marey
 "$MAREY_BIN" run --force -o "$MAREY_CAPTURE" -- "$build/examples/pipeline" >/dev/null 2>&1
 export MAREY_LARGE=$MAREY_OUT/large.marey
