@@ -3,6 +3,7 @@
 #include "analyze/compare/run_paths.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <marey/analyze.h>
 #include <marey/averages.h>
@@ -81,8 +82,11 @@ class RunReader {
 
   private:
     std::uint32_t name_of(std::uint32_t site, bool is_device) {
+        const std::uint32_t known = name_of_[is_device][site];
+        return known != kNoRow ? known : add_name(site, is_device);
+    }
+    std::uint32_t add_name(std::uint32_t site, bool is_device) {
         std::uint32_t& known = name_of_[is_device][site];
-        if (known != kNoRow) return known;
         const SiteInfo& info = trace_.sites()[site];
         const std::string text = name_text(trace_.string(info.name), is_step_[site]);
         const bool is_grouped = options_.by == CompareBy::Function || options_.by == CompareBy::File ||
@@ -118,6 +122,21 @@ class RunReader {
         return text;
     }
 
+    /// The outermost node of a name on threads.
+    std::uint32_t root(std::uint32_t name, Place place) {
+        std::vector<std::uint32_t>& roots = roots_[place == Place::Host];
+        if (name >= roots.size()) roots.resize(paths_.names.names.size() * 2, kNoRow);
+        if (roots[name] == kNoRow) roots[name] = paths_.tree.root(kNoRow, name, place);
+        return roots[name];
+    }
+    /// The node below another one; mostly the same as the last time.
+    std::uint32_t child(std::uint32_t above, std::uint32_t name) {
+        if (above >= last_child_.size()) last_child_.resize(paths_.tree.nodes.size() * 2, {kNoRow, kNoRow});
+        auto& [slot, node] = last_child_[above];
+        if (slot != name) std::tie(slot, node) = std::tuple(name, paths_.tree.child(above, name));
+        return node;
+    }
+
     NodeValues& values(std::uint32_t node) {
         if (node >= record_.values.size()) record_.values.resize(paths_.tree.nodes.size() * 2);
         return record_.values[node];
@@ -141,8 +160,7 @@ class RunReader {
             const std::uint32_t depth = ranges_.depth[row];
             std::uint32_t above = depth > 0 && depth <= open.size() ? open[depth - 1] : kNoRow;
             if (is_linked_ && ranges_.parent[row] != kNoRow) above = node_of_[ranges_.parent[row]];
-            const std::uint32_t node =
-                above != kNoRow ? paths_.tree.child(above, name) : paths_.tree.root(kNoRow, name, place);
+            const std::uint32_t node = above != kNoRow ? child(above, name) : root(name, place);
             add(row, node).self_ns += ranges_.self_ns[row];
             if (visit_) visit_(row, node, row);
             if (depth >= open.size()) open.resize(depth + 1);
@@ -280,8 +298,10 @@ class RunReader {
     const RunVisitor& visit_;
     const WindowClip clip_;
     const std::vector<bool> is_step_;
-    bool is_linked_ = false;                 ///< ranges may be below those of other tracks
-    std::vector<std::uint32_t> node_of_;     ///< if so, by range
+    bool is_linked_ = false;               ///< ranges may be below those of other tracks
+    std::vector<std::uint32_t> node_of_;   ///< if so, by range
+    std::vector<std::uint32_t> roots_[2];  ///< by name: of async tracks, of others
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> last_child_;  ///< by node: slot and node
     std::vector<std::uint32_t> name_of_[2];  ///< by site: of threads, of devices; kNoRow: not seen yet
     RunRecord record_;
 };
