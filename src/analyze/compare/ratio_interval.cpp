@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace marey {
@@ -11,7 +12,11 @@ namespace {
 
 constexpr double kIntervalLevel = 0.95;
 constexpr double kTestLevel = 0.05;
-constexpr std::size_t kLeastPairsForOrder = 8;  // fewer leave too few degrees of freedom
+
+/// Of the polynomial for the drift: enough for a random walk, and few enough for the runs.
+double drift_degree(double pairs) {
+    return std::min(std::floor(pairs * 0.4), 5.0);
+}
 
 /// The regularised incomplete beta function, by its continued fraction (Lentz).
 double incomplete_beta(double a, double b, double x) {
@@ -65,27 +70,46 @@ RatioInterval interval_of(double mean, double error, double degrees, double size
     return result;
 }
 
-RatioInterval paired(const std::vector<double>& before, const std::vector<double>& after) {
-    const std::size_t count = before.size();
-    std::vector<double> differences;
-    for (std::size_t i = 0; i < count; ++i) differences.push_back(after[i] - before[i]);
-    const Sample all(differences);
-    if (count < kLeastPairsForOrder)
-        return interval_of(all.mean, std::sqrt(all.squares / all.degrees() / all.size()), all.degrees(),
-                           all.size(), true);
-    // d = m + s * (+1, -1, +1, ...): least squares, and what is left.
-    const double n = all.size(), sign_sum = count % 2 == 0 ? 0 : 1;
-    double signed_sum = 0;
-    for (std::size_t i = 0; i < count; ++i) signed_sum += i % 2 == 0 ? differences[i] : -differences[i];
-    const double determinant = n * n - sign_sum * sign_sum;
-    const double mean = (n * n * all.mean - sign_sum * signed_sum) / determinant;
-    const double order = (n * signed_sum - sign_sum * n * all.mean) / determinant;
-    double squares = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const double rest = differences[i] - mean - (i % 2 == 0 ? order : -order);
-        squares += rest * rest;
+using Series = std::vector<double>;
+
+double product(const Series& a, const Series& b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+/// Takes out of `from` what is a multiple of `what`.
+void take_out(const Series& what, Series& from) {
+    const double factor = product(what, from) / product(what, what);
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] -= factor * what[i];
+}
+
+/// Least squares: a run's value is a polynomial of its place, for the drift of the machine, plus what its
+/// side adds.
+RatioInterval in_turns_interval(const Series& before, const Series& after) {
+    const std::size_t pairs = before.size(), count = 2 * pairs;
+    const double degree = drift_degree(static_cast<double>(pairs));
+    Series values, side;
+    for (std::size_t i = 0; i < pairs; ++i) {
+        for (const bool is_second : {false, true}) {
+            const bool is_new = is_second == (i % 2 == 0);
+            values.push_back(is_new ? after[i] : before[i]);
+            side.push_back(is_new);
+        }
     }
-    return interval_of(mean, std::sqrt(squares / (n - 2) * n / determinant), n - 2, n, true);
+    std::vector<Series> drift;  // orthogonal
+    for (int power = 0; power <= static_cast<int>(degree); ++power) {
+        Series term;
+        for (std::size_t i = 0; i < count; ++i)
+            term.push_back(std::pow(2.0 * static_cast<double>(i) / static_cast<double>(count) - 1, power));
+        for (const Series& other : drift) take_out(other, term);
+        take_out(term, values);
+        take_out(term, side);
+        drift.push_back(std::move(term));
+    }
+    const double weight = product(side, side), mean = product(side, values) / weight;
+    take_out(side, values);
+    const double degrees = static_cast<double>(count) - degree - 2;
+    return interval_of(mean, std::sqrt(product(values, values) / degrees / weight), degrees,
+                       static_cast<double>(pairs), true);
 }
 
 }  // namespace
@@ -111,7 +135,7 @@ std::optional<RatioInterval> ratio_interval(std::span<const double> before, std:
     if (!std::ranges::all_of(before, is_positive) || !std::ranges::all_of(after, is_positive))
         return std::nullopt;
     const std::vector<double> old_logs = logarithms(before), new_logs = logarithms(after);
-    if (in_turns && before.size() == after.size()) return paired(old_logs, new_logs);
+    if (in_turns && before.size() == after.size()) return in_turns_interval(old_logs, new_logs);
     const Sample a(old_logs), b(new_logs);
     const double mean = b.mean - a.mean;
     const double size = 2 / (1 / a.size() + 1 / b.size());  // of two equal sides that tell as much
@@ -141,7 +165,7 @@ std::optional<std::uint32_t> more_runs(const RatioInterval& interval, double eff
     const double level = ratio >= limit ? alpha : 1 - kIntervalLevel;
     for (std::uint32_t more = 1; more <= kMost; more += 1 + more / 20) {
         const double runs = interval.runs + more;
-        const double degrees = interval.in_turns ? runs - 2 : 2 * runs - 2;
+        const double degrees = 2 * runs - 2 - (interval.in_turns ? drift_degree(runs) : 0);
         const double half = student_quantile(1 - level / 2, std::max(degrees, 1.0)) * interval.error *
                             std::sqrt(interval.runs / runs);
         if (half < needed) return more;

@@ -15,10 +15,10 @@ double student_quantile(double probability, double degrees);
 double student_two_sided(double t, double degrees);
 
 /// The ratio of the geometric means with a 95% interval: Student's t on the logarithms. In turns, value i of
-/// both sides is a pair, and the order alternates from pair to pair; its effect, and with it a steady drift,
-/// is estimated and removed from 8 pairs on. Otherwise the variance is pooled if both sides have as many
-/// values, or one has a single value, and Welch's if not. Empty if both sides have one value, or if a value
-/// is not positive.
+/// both sides is a pair, and the order alternates from pair to pair: old, new, new, old; a drift of the
+/// machine is estimated as a polynomial, of a higher degree the more runs there are, and removed. Otherwise
+/// the variance is pooled if both sides have as many values, or one has a single value, and Welch's if not.
+/// Empty if both sides have one value, or if a value is not positive.
 std::optional<RatioInterval> ratio_interval(std::span<const double> before, std::span<const double> after,
                                             bool in_turns);
 

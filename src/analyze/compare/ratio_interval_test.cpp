@@ -86,6 +86,22 @@ TEST(RatioInterval, IsNarrowerInTurnsIfTheMachineDrifts) {
     EXPECT_LT(widths[1], 0.6 * widths[0]);
 }
 
+TEST(RatioInterval, FindsAThirdMoreInFiveRunsThatVaryLittle) {
+    constexpr int kComparisons = 500;
+    std::mt19937_64 random(5);
+    std::normal_distribution<double> normal;
+    int found = 0;
+    for (int i = 0; i < kComparisons; ++i) {
+        std::vector<double> before, after;
+        for (int run = 0; run < 5; ++run) {
+            before.push_back(std::exp(0.08 * normal(random)));
+            after.push_back(1.3 * std::exp(0.08 * normal(random)));
+        }
+        found += ratio_interval(before, after, true)->p < 0.005;  // the first of ten rows
+    }
+    EXPECT_GT(found, kComparisons * 2 / 3);  // differences of pairs, with 4 degrees of freedom: half
+}
+
 TEST(RatioInterval, NeedsThreeRunsAndPositiveTimes) {
     EXPECT_FALSE(ratio_interval(std::vector{1.0}, std::vector{2.0}, false));
     EXPECT_FALSE(ratio_interval(std::vector{1.0, 0.0}, std::vector{2.0, 2.0}, false));
