@@ -292,6 +292,53 @@ struct MemoryColumns {
     std::size_t size() const noexcept { return time_ns.size(); }
 };
 
+/// What a thread was doing when it was sampled.
+enum class SampleState : std::uint8_t { Running, Waiting, Preempted };
+inline const char* sample_state_name(SampleState state) noexcept {
+    constexpr const char* kNames[] = {"running", "waiting", "preempted"};
+    return state <= SampleState::Preempted ? kNames[static_cast<std::size_t>(state)] : "";
+}
+
+/// Samples, in order of threads, then times. A wait is one sample, however long it took.
+struct SampleColumns {
+    std::span<const std::int64_t> time_ns;      ///< when it was taken; of a wait: when it began
+    std::span<const std::int64_t> duration_ns;  ///< of a wait; 0 for other samples
+    std::span<const std::int64_t> cpu_ns;       ///< CPU time that the sample stands for; 0 for waits
+    std::span<const Row> thread;
+    std::span<const SampleState> state;
+    std::span<const Row> stack;  ///< row of Trace::stacks(); kNoRow: unknown
+    std::span<const Row> range;  ///< the innermost range of the thread at that time, or kNoRow
+    std::size_t size() const noexcept { return time_ns.size(); }
+};
+
+/// A frame and the stack around it, whose row is smaller. Equal stacks of one recording have the same row.
+struct StackInfo {
+    Row frame = 0;
+    Row outer = kNoRow;
+};
+
+/// A function and a place in it. Frames of one function differ by `line` or `offset`.
+struct FrameInfo {
+    StringId name =
+        0;  ///< of the function, like a recorded call's; native: "library+0x12ab" until symbolized
+    StringId file = 0;         ///< source file, if known
+    std::uint32_t line = 0;    ///< the line that ran; 0: unknown
+    StringId module = 0;       ///< native frames: path of the program or library; 0: a Python frame
+    std::uint64_t offset = 0;  ///< native frames: of the call, in the file
+};
+
+/// How a process was sampled.
+struct SamplingInfo {
+    Row process = 0;
+    StringId clock = 0;         ///< "perf_event" or "cpu_clock"
+    double rate_asked = 0;      ///< samples per second of CPU time
+    double rate_reached = 0;    ///< likewise; 0: nothing ran
+    std::uint64_t samples = 0;  ///< that were taken, of running threads
+    std::uint64_t torn = 0;     ///< samples whose Python frames could not be read; the native ones are there
+    std::uint64_t cut = 0;      ///< samples whose outer frames are missing
+    std::uint64_t lost = 0;     ///< for lack of space
+};
+
 /// A fact about the whole recording, set by the user or by the tool that recorded it.
 struct MetadataInfo {
     std::string key;
@@ -418,6 +465,10 @@ class MAREY_API Trace {
     InstantColumns instants() const noexcept;
     CounterColumns counters() const noexcept;
     MemoryColumns memory() const noexcept;
+    SampleColumns samples() const noexcept;
+    std::span<const StackInfo> stacks() const noexcept;
+    std::span<const FrameInfo> frames() const noexcept;
+    std::span<const SamplingInfo> sampling() const noexcept;  ///< one for each process that was sampled
     std::span<const Argument> list_items() const noexcept;
     std::span<const ArrayInfo> arrays() const noexcept;
     std::span<const std::int64_t> array_extents() const noexcept;

@@ -18,9 +18,10 @@ namespace marey {
 /// `data`. Values that are not needed add nothing, not even their strings.
 class ArgumentDecoder {
   public:
-    ArgumentDecoder(TraceData& data, StringPool& strings, const RequestedValues& wanted = {},
-                    std::span<const NamedModule> modules = {}, std::span<const detail::StackNode> stacks = {})
-        : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, modules, stacks) {}
+    /// `frames` must outlive this.
+    ArgumentDecoder(TraceData& data, StringPool& strings, const RequestedValues& wanted,
+                    const FrameTables& frames)
+        : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, frames) {}
 
     /// Appends the arguments of one row and, if there are any, a slice of the index; and the row's detail.
     /// Rows are given in ascending order. A truncated payload gives its complete values.

@@ -48,14 +48,17 @@ void add_run_time_site(NameTables& tables, const StreamCursor& at) {
     tables.strings.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
 }
 
+// Code that has ended before it was named has places without records.
+constexpr std::size_t kSpareCodePlaces = std::size_t{1} << 16;
+
 void add_stacks(NameTables& tables, const StreamCursor& at, std::size_t max_stacks) {
     StackNodesRecord record;
     if (!at.get(record) || record.first == 0) return;
     const auto nodes = at.tail<StackNodesRecord>(std::uint64_t{record.count} * sizeof(StackNode));
     const std::size_t end = record.first - 1 + nodes.size() / sizeof(StackNode);
     if (nodes.empty() || end > max_stacks) return;
-    if (end > tables.stacks.size()) tables.stacks.resize(end);
-    std::memcpy(&tables.stacks[record.first - 1], nodes.data(), nodes.size());
+    if (end > tables.frames.stacks.size()) tables.frames.stacks.resize(end);
+    std::memcpy(&tables.frames.stacks[record.first - 1], nodes.data(), nodes.size());
 }
 
 }  // namespace
@@ -66,6 +69,7 @@ NameTables read_names(std::span<const std::byte> stream) {
     const std::size_t max_strings = stream.size() / sizeof(StringRecord) + 1;
     const std::size_t max_sites = stream.size() / sizeof(SiteRecord) + 1;
     const std::size_t max_modules = stream.size() / sizeof(ModuleRecord) + 1;
+    const std::size_t max_places = stream.size() / sizeof(CodePlaceRecord) + kSpareCodePlaces;
     const std::size_t max_stacks =
         stream.size() / sizeof(StackNode) * 4 + 4 * kStackNodes;  // blocks may be missing
     std::vector<StreamCursor> run_time;
@@ -96,8 +100,15 @@ NameTables read_names(std::span<const std::byte> stream) {
             ModuleRecord record;
             if (!at.get(record) || record.id == 0 || record.id >= max_modules || record.id >= kMaxModules)
                 continue;
-            if (record.id > tables.modules.size()) tables.modules.resize(record.id);
-            tables.modules[record.id - 1] = {record.path, record.build_id, record.bias};
+            if (record.id > tables.frames.modules.size()) tables.frames.modules.resize(record.id);
+            tables.frames.modules[record.id - 1] = {record.path, record.build_id, record.bias};
+        } else if (const auto place = at.as<CodePlaceRecord>(NameKind::CodePlace)) {
+            std::vector<CodePlaceRecord>& places = tables.frames.places;
+            if (place->place == 0 || place->place > max_places) continue;
+            if (place->place > places.size()) places.resize(place->place);
+            places[place->place - 1] = *place;
+        } else if (const auto extent = at.as<ModuleExtentRecord>(NameKind::ModuleExtent)) {
+            tables.frames.extents.push_back({extent->begin, extent->end, extent->module});
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::StackNodes)) {
             add_stacks(tables, at, max_stacks);
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::RunTimeSite)) {
@@ -115,10 +126,11 @@ NameTables read_names(std::span<const std::byte> stream) {
         known(site.overload);
         known(site.category);
     }
-    for (NamedModule& module : tables.modules) {
+    for (NamedModule& module : tables.frames.modules) {
         known(module.path);
         known(module.build_id);
     }
+    std::reverse(tables.frames.extents.begin(), tables.frames.extents.end());
     add_places(tables);
     return tables;
 }
@@ -164,6 +176,8 @@ class JournalReader {
             if (losses->thread != 0 && !has_stopped_) read_losses(*losses);
         } else if (const auto cost = at.as<CostRecord>(JournalKind::Cost)) {
             journal_.costs.push_back(*cost);
+        } else if (const auto sampling = at.as<SamplingRecord>(JournalKind::Sampling)) {
+            if (!has_stopped_) read_sampling(*sampling);
         } else if (const auto note = at.as<NoteRecord>(JournalKind::Note)) {
             journal_.notes.push_back({note->code, note->text, note->count});
         } else if (const auto context = at.as<ContextRecord>(JournalKind::Context)) {
@@ -232,6 +246,13 @@ class JournalReader {
         thread.clamped = update(&LossesRecord::clamped);
     }
 
+    void read_sampling(SamplingRecord record) {
+        last_sampling_ = record;
+        for (const auto total : {&SamplingRecord::torn, &SamplingRecord::cut, &SamplingRecord::lost})
+            record.*total -= std::min(record.*total, sampling_before_.*total);
+        journal_.sampling = record;
+    }
+
     void read_run_problem(const RunProblemRecord& record, const StreamCursor& at) {
         const std::uint64_t bytes = std::uint64_t{record.code_bytes} + record.text_bytes;
         const auto tail = at.tail<RunProblemRecord>(bytes);
@@ -254,6 +275,8 @@ class JournalReader {
     // Losses before the session began are not its losses.
     void forget_losses() {
         before_ = totals_;
+        sampling_before_ = last_sampling_;
+        if (journal_.sampling) read_sampling(last_sampling_);
         for (auto& [id, thread] : journal_.threads) {
             thread.dropped = thread.overwritten_chunks = thread.resyncs = thread.clamped = 0;
         }
@@ -291,7 +314,9 @@ class JournalReader {
     std::uint64_t wanted_;
     std::uint64_t end_ticks_;
     std::unordered_map<std::uint64_t, std::size_t> index_;
-    bool has_stopped_ = false;  // later losses are not the session's losses either
+    SamplingRecord last_sampling_{};
+    SamplingRecord sampling_before_{};  // that when the session started
+    bool has_stopped_ = false;          // later losses are not the session's losses either
     std::unordered_map<std::uint32_t, LossesRecord> totals_;  // the last of each thread
     std::unordered_map<std::uint32_t, LossesRecord> before_;  // those when the session started
 };

@@ -40,14 +40,28 @@ struct NamedModule {
     std::uint64_t bias = 0;
 };
 
+/// Where a module was in memory.
+struct ModuleExtent {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint32_t module = 0;
+};
+
+/// What the frame words of recorded stacks refer to.
+struct FrameTables {
+    std::vector<NamedModule> modules;             ///< module `id` is modules[id - 1]
+    std::vector<ModuleExtent> extents;            ///< the last one first
+    std::vector<detail::CodePlaceRecord> places;  ///< place `number` is places[number - 1]
+    std::vector<detail::StackNode> stacks;        ///< stack `number` is stacks[number - 1]
+};
+
 /// The strings, sites and modules of a names stream. String ids are those of the stream; [0] is "".
 struct NameTables {
     std::vector<std::string> strings{std::string()};
     std::vector<SiteInfo> sites;  ///< site `id` is sites[site_rows.row(id)]
     SiteRows site_rows;
     std::vector<std::uint32_t> site_flags;  ///< detail::SiteFlags, by site
-    std::vector<NamedModule> modules;       ///< module `id` is modules[id - 1]
-    std::vector<detail::StackNode> stacks;  ///< stack `number` is stacks[number - 1]
+    FrameTables frames;
 };
 NameTables read_names(std::span<const std::byte> stream);
 
@@ -109,7 +123,8 @@ struct Journal {
     std::vector<detail::ClockPair> pairs;
     std::vector<detail::CostRecord> costs;
     std::vector<JournalNote> notes;
-    std::vector<OpenRange> open_at_stop;  ///< of the requested session
+    std::optional<detail::SamplingRecord> sampling;  ///< with the totals of the session
+    std::vector<OpenRange> open_at_stop;             ///< of the requested session
     OpenParts open_parts;
     std::vector<JournalMessage> messages;
     std::vector<JournalFact> facts;

@@ -75,6 +75,9 @@ class SpanScanner {
                 latest = std::max(latest, end);
                 ranges += filter_.intersects(start, end);
                 ++parts;
+            } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Sample)) {
+                latest = std::max(latest, end);
+                ++piece.samples;
             } else {
                 ++piece.unknown;
             }

@@ -25,7 +25,8 @@ struct LogPiece {
     std::uint32_t parts = 0;      ///< of them: parts of calls
     std::uint32_t instants = 0;
     std::uint32_t counters = 0;
-    bool has_async = false;  ///< AsyncBegin or AsyncEnd
+    std::uint32_t samples = 0;  ///< also outside the window
+    bool has_async = false;     ///< AsyncBegin or AsyncEnd
     bool has_marks = false;
     bool has_device = false;    ///< DeviceWork or DeviceCall
     std::uint64_t dropped = 0;  ///< records counted by Dropped records within the window

@@ -33,6 +33,7 @@ struct SessionFilter {
 
     RequestedValues values;
     bool needs_memory = true;
+    bool needs_samples = true;
     std::uint32_t device_types = ~0u;       ///< devices whose work is needed, a bit each by DeviceType
     std::uint32_t device_activities = ~0u;  ///< which part of it: DeviceActivities
     bool filters_sites = false;

@@ -1,6 +1,7 @@
 // stack_frames.h: the frames of recorded stacks as texts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -24,19 +25,54 @@ namespace marey {
 class FrameTexts {
   public:
     /// The sites of `data` are complete. All must outlive this.
-    FrameTexts(const TraceData& data, StringPool& strings, std::span<const NamedModule> modules,
-               std::span<const detail::StackNode> stacks)
-        : data_(data), strings_(strings), modules_(modules), stacks_(stacks) {}
+    FrameTexts(const TraceData& data, StringPool& strings, const FrameTables& tables)
+        : data_(data), strings_(strings), modules_(tables.modules), tables_(tables) {}
 
     /// The frame words of a numbered stack, innermost first, as far as they are known.
     void for_each_frame(std::uint32_t stack, auto use) const {
-        for (std::size_t i = 0; i < CallStack::kMaxEntries && stack - 1 < stacks_.size(); ++i) {
-            const detail::StackNode& node = stacks_[stack - 1];
+        for (std::size_t i = 0; i < CallStack::kMaxEntries && stack - 1 < tables_.stacks.size(); ++i) {
+            const detail::StackNode& node = tables_.stacks[stack - 1];
             if (node.is_complete != 1) return;
             use(node.frame);
             stack = node.outer < stack ? node.outer : 0;
         }
     }
+
+    /// The word of a sample's frame as other stacks have it; 0: unknown. kNoFrame: not to be shown.
+    static constexpr std::uint64_t kNoFrame = ~std::uint64_t{0};
+    std::uint64_t resolved(std::uint64_t word) const {
+        constexpr std::uint64_t kOffset = (std::uint64_t{1} << detail::kFrameModuleShift) - 1;
+        if ((word & detail::kFrameNative) != 0) {
+            const std::uint64_t address = word & kOffset;
+            if ((word & ~kOffset) != detail::kFrameNative) return word;
+            const auto found = std::ranges::find_if(tables_.extents, [&](const ModuleExtent& extent) {
+                return address >= extent.begin && address < extent.end;
+            });
+            if (found == tables_.extents.end() || found->module - 1 >= modules_.size()) return word;
+            return detail::kFrameNative | std::uint64_t{found->module} << detail::kFrameModuleShift |
+                   ((address - modules_[found->module - 1].bias) & kOffset);
+        }
+        if ((word & detail::kFramePlace) == 0) return word;
+        const auto place = static_cast<std::uint32_t>(word & (detail::kFramePlace - 1));
+        if (place - 1 >= tables_.places.size() || tables_.places[place - 1].place == 0) return 0;
+        const detail::CodePlaceRecord& code = tables_.places[place - 1];
+        return code.site != 0 ? code.site | std::uint64_t{code.line} << detail::kFrameLineShift : kNoFrame;
+    }
+    /// A resolved word as a frame of a sample.
+    FrameInfo frame_of(std::uint64_t word) {
+        FrameInfo frame{.name = text_of(word)};
+        if ((word & detail::kFrameNative) != 0) {
+            const std::uint32_t module = module_of(word);
+            frame.module = module - 1 < modules_.size() ? modules_[module - 1].path : 0;
+            frame.offset = word & ((std::uint64_t{1} << detail::kFrameModuleShift) - 1);
+        } else if (const SiteInfo* const code = code_of(word); code != nullptr) {
+            frame.name = code->name;  // like the recorded call's: all lines of a function have one
+            frame.file = code->file;
+            frame.line = static_cast<std::uint32_t>(word >> detail::kFrameLineShift);
+        }
+        return frame;
+    }
+    const FrameTables& tables() const noexcept { return tables_; }
 
     StringId text_of(std::uint64_t word) {
         const auto [at, fresh] = known_.try_emplace(word, 0);
@@ -69,22 +105,27 @@ class FrameTexts {
     }
 
   private:
+    const SiteInfo* code_of(std::uint64_t word) const {
+        const auto site = static_cast<std::uint32_t>(word);
+        return site - 1 < data_.sites.size() ? &data_.sites[site - 1] : nullptr;
+    }
+    static std::uint32_t module_of(std::uint64_t word) {
+        return static_cast<std::uint32_t>(word >> detail::kFrameModuleShift) % detail::kMaxModules;
+    }
     // The name of a code object's site contains its first line, "file.py(10): f"; the frame has the line that
     // ran.
     std::string python_text(std::uint64_t word) const {
-        const auto site = static_cast<std::uint32_t>(word);
         const auto line = static_cast<std::uint32_t>(word >> detail::kFrameLineShift);
-        if (site == 0 || site > data_.sites.size()) return "??";
-        const SiteInfo& code = data_.sites[site - 1];
-        std::string text = code.name < data_.strings.size() ? data_.strings[code.name] : std::string();
-        const std::string first = "(" + std::to_string(code.line) + "): ";
+        const SiteInfo* const code = code_of(word);
+        if (code == nullptr) return "??";
+        std::string text = code->name < data_.strings.size() ? data_.strings[code->name] : std::string();
+        const std::string first = "(" + std::to_string(code->line) + "): ";
         if (const std::size_t at = text.find(first); line != 0 && at != std::string::npos)
             text.replace(at, first.size(), "(" + std::to_string(line) + "): ");
         return text.empty() ? "??" : text;
     }
     std::string native_text(std::uint64_t word) {
-        const auto module =
-            static_cast<std::uint32_t>(word >> detail::kFrameModuleShift) % detail::kMaxModules;
+        const std::uint32_t module = module_of(word);
         const std::uint64_t offset = word & ((std::uint64_t{1} << detail::kFrameModuleShift) - 1);
         if (module == 0 || module > modules_.size()) return hexadecimal(offset);
         has_native_ = true;
@@ -108,7 +149,7 @@ class FrameTexts {
     const TraceData& data_;
     StringPool& strings_;
     std::span<const NamedModule> modules_;
-    std::span<const detail::StackNode> stacks_;
+    const FrameTables& tables_;
     std::vector<std::string> shown_;  ///< the name of each module in texts; empty: not made yet
     std::unordered_map<std::uint64_t, StringId> known_;
     bool has_native_ = false;

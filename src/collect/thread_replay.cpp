@@ -139,6 +139,8 @@ class Replayer {
         replay_.sequenced.reserve(replay_.sequenced_capacity);
         reserve_filled(replay_.parts, replay_.part_capacity);
         keep_async();
+        for (const LogPiece* piece : replay_.sample_pieces) add_samples(*piece);
+        std::ranges::stable_sort(replay_.samples, {}, &SampleRow::start);
         push_open();
         for (std::size_t i = replay_.pieces.size(); i-- != 0;) {
             nesting_.pass_gap();
@@ -427,6 +429,28 @@ class Replayer {
             return;
         }
         replay_.memory.push_back({nesting_.to_ns(head.time), head.word2, payload.data()});
+    }
+
+    void add_samples(const LogPiece& piece) {
+        filter_.report(kReplayWork * (piece.end - piece.begin));
+        if (!filter_.needs_samples) return;
+        for (std::size_t at = piece.begin; at + kRecordUnit <= piece.end;) {
+            const std::byte* const record = piece.span->data + at;
+            const std::size_t bytes = record_bytes(record, piece.end - at);
+            if (bytes == 0) return;
+            at += bytes;
+            const CompactFields fields = unpack(read_as<CompactRecord>(record));
+            const std::uint64_t end = piece.span->base_ticks + fields.delta;
+            const auto state = static_cast<std::uint8_t>(fields.depth & kSampleState);
+            if (fields.kind != static_cast<std::uint8_t>(RecordKind::Sample) || state == kSampleState)
+                continue;
+            const bool is_wait = state == static_cast<std::uint8_t>(SampleState::Waiting);
+            const std::uint64_t start = is_wait ? end - std::min(end, fields.duration) : end;
+            if (!is_wanted(0, start, end)) continue;
+            replay_.samples.push_back({std::max(start, filter_.start_ticks),
+                                       std::min(end, filter_.stop_ticks), is_wait ? 0 : fields.duration,
+                                       fields.site, state});
+        }
     }
 
     ThreadReplay& replay_;

@@ -89,6 +89,15 @@ struct MemoryRow {
     const std::byte* payload;
 };
 
+/// A sample, as recorded.
+struct SampleRow {
+    std::uint64_t start = 0;  ///< ticks
+    std::uint64_t end = 0;
+    std::uint64_t cpu_ns = 0;
+    std::uint32_t stack = 0;  ///< 0: unknown
+    std::uint8_t state = 0;
+};
+
 /// A host call into a device's library, found in the device's log.
 struct DeviceCallRow {
     std::int64_t start_ns = 0;
@@ -105,6 +114,7 @@ struct DeviceCallRow {
 struct ThreadReplay {
     std::uint32_t thread = 0;
     std::vector<const LogPiece*> pieces;          ///< in order
+    std::vector<const LogPiece*> sample_pieces;   ///< likewise
     std::vector<const OpenRange*> open;           ///< still open at the end of the window, by depth
     std::vector<AsyncEvent> async_events;         ///< in log order
     std::vector<std::uint32_t> unfinished_async;  ///< nesting ones that never ended, in order of their begins
@@ -124,6 +134,7 @@ struct ThreadReplay {
     std::vector<InstantRow> instants;    ///< in log order
     std::vector<CounterRow> counters;    ///< in log order
     std::vector<MemoryRow> memory;       ///< in order of their times, then of the log
+    std::vector<SampleRow> samples;      ///< in order of their times
     std::uint64_t damaged_memory = 0;    ///< incomplete allocation reports
     std::uint64_t adjusted = 0;          ///< ranges corrected by up to kSlackNs to lie within their parents
     std::uint64_t misplaced = 0;         ///< ranges whose times contradict their nesting: now async

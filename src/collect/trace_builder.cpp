@@ -49,8 +49,7 @@ class TraceBuilder {
         NameTables names = read_names(state_.log.names);
         state_.data->strings = std::move(names.strings);
         state_.data->sites = std::move(names.sites);
-        state_.modules = std::move(names.modules);
-        state_.stacks = std::move(names.stacks);
+        state_.frames = std::move(names.frames);
         state_.filter.site_rows = std::move(names.site_rows);
         state_.journal = read_journal(state_.log.journal, state_.request.session, state_.log.end_ticks);
         if (state_.request.session != 0) {
@@ -74,6 +73,7 @@ class TraceBuilder {
         state_.filter.values.shapes = (marks.option_bits & kOptionShapes) != 0;
         state_.filter.values.concrete = (marks.option_bits & kOptionConcreteInputs) != 0;
         state_.filter.needs_memory = (marks.option_bits & kOptionMemory) != 0;
+        state_.filter.needs_samples = (marks.option_bits & kOptionSamples) != 0;
         state_.filter.device_types = marks.device_types;
         state_.filter.device_activities = marks.option_bits / kOptionFirstDeviceActivity;
         state_.filter.thread = marks.thread;
@@ -150,11 +150,15 @@ class TraceBuilder {
                 state_.unknown_records += piece.unknown;
                 if (piece.begin == piece.end) continue;
                 ThreadReplay& replay = replay_of(piece.thread);
+                state_.log_bytes += piece.end - piece.begin;
+                if (piece.samples != 0) {  // with nothing else, and in an order of their own
+                    replay.sample_pieces.push_back(&piece);
+                    continue;
+                }
                 replay.pieces.push_back(&piece);
                 replay.range_capacity += piece.ranges;
                 replay.sequenced_capacity += piece.sequenced;
                 replay.part_capacity += piece.parts;
-                state_.log_bytes += piece.end - piece.begin;
                 state_.dropped_in_log[piece.thread] += piece.dropped;
             }
         }

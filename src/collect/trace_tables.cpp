@@ -14,6 +14,7 @@
 #include "collect/log_records.h"
 #include "collect/problem_list.h"
 #include "collect/replayed_log.h"
+#include "collect/sample_rows.h"
 #include "collect/site_values.h"
 #include "json/json_scanner.h"
 #include "trace/part_flags.h"
@@ -49,7 +50,7 @@ class TableFiller {
 
     void fill() {
         StringPool strings(state_.data->strings);
-        ArgumentDecoder arguments(*state_.data, strings, state_.filter.values, state_.modules, state_.stacks);
+        ArgumentDecoder arguments(*state_.data, strings, state_.filter.values, state_.frames);
         fill_process(strings);
         fill_threads();
         site_values_.choose(state_);
@@ -64,6 +65,7 @@ class TableFiller {
         name_device_sites(*state_.data, strings);
         fill_points(arguments);
         fill_memory();
+        fill_samples(state_, thread_rows_, strings, arguments.frames());
         fill_messages();
         fill_unknown_site(strings);
         if (!state_.data->messages.empty()) connect_processes(*state_.data);
@@ -135,7 +137,7 @@ class TableFiller {
         std::map<std::uint32_t, const ThreadReplay*> with_rows;
         for (const ThreadReplay& replay : state_.replays) {
             if (replay.rows + replay.async_rows.size() + replay.instants.size() + replay.counters.size() +
-                    replay.memory.size() + replay.messages.size() !=
+                    replay.memory.size() + replay.messages.size() + replay.samples.size() !=
                 0) {
                 with_rows.emplace(replay.thread, &replay);
                 state_.journal.threads.try_emplace(replay.thread);

@@ -94,6 +94,7 @@ class TraceTables {
         add_places("instants", "site", data.instant_thread);
         add_places("counters", "site", data.counter_thread);
         add_places("memory", "", data.memory_thread);
+        add_places("samples", "", data.sample_thread);
         add_value_columns();
         add_range_places();
     }

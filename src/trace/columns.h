@@ -43,6 +43,10 @@ enum class ModelTable : std::uint8_t {
     Messages,
     HostClocks = 30,
     ClockExchanges = 31,
+    Samples = 32,
+    Stacks = 33,
+    Frames = 34,
+    Sampling = 35,
 };
 
 struct TableInfo {
@@ -63,6 +67,8 @@ enum class Cells : std::uint8_t {
     Thread,
     Range,
     Instant,
+    Stack,
+    Frame,
     FirstArgument,  ///< the first of several rows
     FirstExtent,
 };
@@ -129,8 +135,9 @@ static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 104 && sizeof(Thr
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16 &&
               sizeof(MessageInfo) == 40);
 static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 40 && sizeof(LinkInfo) == 16);
+static_assert(sizeof(StackInfo) == 8 && sizeof(FrameInfo) == 24 && sizeof(SamplingInfo) == 56);
 static_assert(sizeof(Device) == 8 &&
-              sizeof(TraceData) == 42 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo) +
+              sizeof(TraceData) == 52 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo) +
                                        sizeof(std::shared_ptr<const void>) + sizeof(RangeColumns));
 
 /// The columns of one table: visit_table(Only<ModelTable::Sites>(), visit) calls visit(TableInfo, Column...).
@@ -244,6 +251,54 @@ void visit_table(Only<ModelTable::Memory>, auto&& visit) {
           whole(9, "out_of_memory", &D::memory_out_of_memory, "The allocation of `bytes` failed",
                 {.cells = Flag}),
           whole(2, "thread", &D::memory_thread, "Row of `threads`", kThreads));
+}
+
+void visit_table(Only<ModelTable::Samples>, auto&& visit) {
+    visit(TableInfo{ModelTable::Samples, "samples", "Stacks of threads at moments, and while they waited."},
+          whole(1, "time_ns", &D::sample_time_ns, "When it was taken; of a wait: when it began", kMoments),
+          whole(3, "duration_ns", &D::sample_duration_ns, "Length of a wait; 0 for other samples",
+                {.style = kWide}),
+          whole(4, "cpu_ns", &D::sample_cpu_ns, "CPU time that the sample stands for; 0 for waits",
+                {.style = kWide}),
+          whole(5, "state", &D::sample_state, "`running`, `waiting` or `preempted`",
+                {.name_of = name_by<SampleState, sample_state_name>}),
+          whole(6, "stack", &D::sample_stack, "Row of `stacks`: its innermost frame",
+                {.cells = Stack, .null = Null::NoRow, .style = kWide}),
+          whole(7, "range", &D::sample_range, "Row of `ranges`: the innermost at that time",
+                {.cells = Range, .null = Null::NoRow, .style = kRising}),
+          whole(2, "thread", &D::sample_thread, "Row of `threads`", kThreads));
+}
+
+void visit_table(Only<ModelTable::Stacks>, auto&& visit) {
+    const auto stack = columns_of(&D::stacks);
+    visit(TableInfo{ModelTable::Stacks, "stacks", "Frames and the stacks around them, outer ones first."},
+          stack(1, "frame", &StackInfo::frame, "Row of `frames`", {.cells = Frame, .style = kRising}),
+          stack(2, "outer", &StackInfo::outer, "Row of `stacks`: the stack around this frame",
+                {.cells = Stack, .null = Null::NoRow, .style = kRising}));
+}
+
+void visit_table(Only<ModelTable::Frames>, auto&& visit) {
+    const auto frame = columns_of(&D::frames);
+    visit(
+        TableInfo{ModelTable::Frames, "frames", "Places in functions that were on stacks."},
+        frame(1, "name", &FrameInfo::name, "The function, or `library+0x12ab`", kText),
+        frame(2, "file", &FrameInfo::file, "Source file", kRareText),
+        frame(3, "line", &FrameInfo::line, "The line that ran", kRareNumber),
+        frame(4, "module", &FrameInfo::module, "For native frames: the program or library", kRareText),
+        frame(5, "offset", &FrameInfo::offset, "For native frames: of the call, in that file", kWideNumber));
+}
+
+void visit_table(Only<ModelTable::Sampling>, auto&& visit) {
+    const auto sampling = columns_of(&D::sampling);
+    visit(TableInfo{ModelTable::Sampling, "sampling", "How processes were sampled."},
+          sampling(1, "process", &SamplingInfo::process, "Row of `processes`", kProcesses),
+          sampling(2, "clock", &SamplingInfo::clock, "`perf_event` or `cpu_clock`", kText),
+          sampling(3, "rate_asked", &SamplingInfo::rate_asked, "Samples per second of CPU time"),
+          sampling(4, "rate_reached", &SamplingInfo::rate_reached, "The same, as measured"),
+          sampling(5, "samples", &SamplingInfo::samples, "Samples of running threads"),
+          sampling(6, "torn", &SamplingInfo::torn, "Samples whose Python frames could not be read"),
+          sampling(7, "cut", &SamplingInfo::cut, "Samples whose outer frames are missing"),
+          sampling(8, "lost", &SamplingInfo::lost, "Samples lost for lack of space"));
 }
 
 void visit_table(Only<ModelTable::Links>, auto&& visit) {
@@ -520,11 +575,12 @@ void visit_columns(auto&& visit) {
     const auto each = [&]<ModelTable... kTables>(Only<kTables>... tables) {
         (model::visit_table(tables, visit), ...);
     };
-    each(Only<Ranges>(), Only<Instants>(), Only<Counters>(), Only<Memory>(), Only<Links>(), Only<Arguments>(),
-         Only<ListItems>(), Only<Arrays>(), Only<ArrayExtents>(), Only<RangeDetails>(), Only<Tracks>(),
-         Only<Threads>(), Only<Processes>(), Only<Sites>(), Only<Strings>(), Only<Metadata>(),
-         Only<Problems>(), Only<Costs>(), Only<Messages>(), Only<HostClocks>(), Only<ClockExchanges>(),
-         Only<Tasks>(), Only<RangeArguments>(), Only<InstantArguments>(), Only<Clock>(), Only<Window>());
+    each(Only<Ranges>(), Only<Instants>(), Only<Counters>(), Only<Memory>(), Only<Samples>(), Only<Stacks>(),
+         Only<Frames>(), Only<Sampling>(), Only<Links>(), Only<Arguments>(), Only<ListItems>(),
+         Only<Arrays>(), Only<ArrayExtents>(), Only<RangeDetails>(), Only<Tracks>(), Only<Threads>(),
+         Only<Processes>(), Only<Sites>(), Only<Strings>(), Only<Metadata>(), Only<Problems>(), Only<Costs>(),
+         Only<Messages>(), Only<HostClocks>(), Only<ClockExchanges>(), Only<Tasks>(), Only<RangeArguments>(),
+         Only<InstantArguments>(), Only<Clock>(), Only<Window>());
 }
 
 /// Calls use(vector) for each vector of a table. Columns of one vector stand side by side in the list.

@@ -33,6 +33,8 @@ struct RowMapping {
     std::uint32_t first_array = 0;
     std::uint32_t first_extent = 0;
     Row first_instant = 0;
+    Row first_stack = 0;
+    Row first_frame = 0;
     bool has_crashed = false;  ///< its process did not close its capture
 
     std::int64_t time(std::int64_t ns) const { return move.own ? move.own(ns) : ns; }
@@ -45,7 +47,7 @@ struct RowMapping {
             use([&](std::uint32_t old) { return numbers[old]; });
         };
         const auto after = [&](std::uint32_t first) {
-            use([first](std::uint32_t old) { return first + old; });
+            use([first](std::uint32_t old) { return old == kNoRow ? kNoRow : first + old; });
         };
         switch (cells) {
             case Cells::String:
@@ -60,6 +62,10 @@ struct RowMapping {
                 return use([&](std::uint32_t old) { return range(old); });
             case Cells::Instant:
                 return after(first_instant);
+            case Cells::Stack:
+                return after(first_stack);
+            case Cells::Frame:
+                return after(first_frame);
             case Cells::FirstArgument:
                 return after(first_argument);
             case Cells::FirstExtent:

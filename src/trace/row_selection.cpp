@@ -107,6 +107,7 @@ class RowRemover {
                       [&](const RangeDetail& detail) { return is_removed(detail.range); });
         for (RangeDetail& detail : data_.range_details) detail.range = moved(detail.range);
         for (MessageInfo& message : data_.messages) message.range = moved(message.range);
+        for (Row& range : data_.sample_range) range = moved(range);
         for (LinkInfo& link : data_.links) {
             link.from = moved(link.from);
             link.to = moved(link.to);
@@ -148,6 +149,8 @@ Trace select_processes(const Trace& trace, const std::vector<Row>& wanted) {
     using enum ModelTable;
     keep_instants(*data, rows_where(data->instant_thread, of_thread));
     keep_rows<Memory>(*data, rows_where(data->memory_thread, of_thread));
+    keep_rows<Samples>(*data, rows_where(data->sample_thread, of_thread));
+    keep_rows<Sampling>(*data, rows_where(data->sampling, has_process));
     keep_rows<Counters>(*data, rows_where(data->counter_thread, of_thread));
     keep_rows<Messages>(*data, rows_where(data->messages, has_thread));
     keep_rows<Tasks>(*data, rows_where(data->tasks, has_process));

@@ -113,6 +113,10 @@ MAREY_TABLE(RangeColumns, ranges, ranges())
 MAREY_TABLE(InstantColumns, instants, instants())
 MAREY_TABLE(CounterColumns, counters, counters())
 MAREY_TABLE(MemoryColumns, memory, memory())
+MAREY_TABLE(SampleColumns, samples, samples())
+MAREY_TABLE(std::span<const StackInfo>, stacks, stacks)
+MAREY_TABLE(std::span<const FrameInfo>, frames, frames)
+MAREY_TABLE(std::span<const SamplingInfo>, sampling, sampling)
 #undef MAREY_TABLE
 
 std::string_view Trace::string(StringId id) const noexcept {

@@ -455,6 +455,7 @@ void TraceAssembler::sort_points() {
     if (const auto order = thread_time_order(data.counter_thread, data.counter_time_ns); !order.empty())
         reorder<ModelTable::Counters>(data, order);
     sort_reports(data);
+    sort_samples(data);
 }
 
 void add_report(TraceData& data, Row thread, const AllocationReport& report) {
@@ -471,6 +472,21 @@ void add_report(TraceData& data, Row thread, const AllocationReport& report) {
 void sort_reports(TraceData& data) {
     if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty())
         reorder<ModelTable::Memory>(data, order);
+}
+
+void add_sample(TraceData& data, Row thread, const SampleInfo& sample) {
+    data.sample_time_ns.push_back(sample.time_ns);
+    data.sample_duration_ns.push_back(sample.duration_ns);
+    data.sample_cpu_ns.push_back(sample.cpu_ns);
+    data.sample_thread.push_back(thread);
+    data.sample_state.push_back(sample.state);
+    data.sample_stack.push_back(sample.stack);
+    data.sample_range.push_back(sample.range);
+}
+
+void sort_samples(TraceData& data) {
+    if (const auto order = thread_time_order(data.sample_thread, data.sample_time_ns); !order.empty())
+        reorder<ModelTable::Samples>(data, order);
 }
 
 Row TraceAssembler::next_at(const TrackInfo& track, std::int64_t time_ns) const {

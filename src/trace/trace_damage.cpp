@@ -49,9 +49,9 @@ class DamageSearch {
 
     std::string find() {
         visit_columns([&](const TableInfo& table, const auto&... columns) { (column(table, columns), ...); });
-        for (const auto check :
-             {&DamageSearch::strings, &DamageSearch::window, &DamageSearch::tracks, &DamageSearch::ranges,
-              &DamageSearch::lists, &DamageSearch::values, &DamageSearch::details, &DamageSearch::metadata}) {
+        for (const auto check : {&DamageSearch::strings, &DamageSearch::window, &DamageSearch::tracks,
+                                 &DamageSearch::ranges, &DamageSearch::lists, &DamageSearch::values,
+                                 &DamageSearch::details, &DamageSearch::samples, &DamageSearch::metadata}) {
             if (!damage_.empty()) break;
             if (const char* const damage = (this->*check)(); damage != nullptr) damage_ = damage;
         }
@@ -73,6 +73,10 @@ class DamageSearch {
                 return data_.range_start_ns.size();
             case Cells::Instant:
                 return data_.instant_time_ns.size();
+            case Cells::Stack:
+                return data_.stacks.size();
+            case Cells::Frame:
+                return data_.frames.size();
             default:
                 return std::numeric_limits<std::size_t>::max();
         }
@@ -229,6 +233,20 @@ class DamageSearch {
             if (link.kind < LinkKind::ForwardBackward || link.kind > LinkKind::Flow)
                 return "a link has an unknown kind";
             last = link.from;
+        }
+        return nullptr;
+    }
+
+    const char* samples() {
+        for (std::size_t i = 0; i < data_.stacks.size(); ++i) {
+            const Row outer = data_.stacks[i].outer;
+            if (outer != kNoRow && outer >= i) return "a stack is inside itself";
+        }
+        for (std::size_t i = 0; i < data_.sample_time_ns.size(); ++i) {
+            if (data_.sample_state[i] > SampleState::Preempted) return "a sample has an unknown state";
+            if (data_.sample_duration_ns[i] < 0 || data_.sample_cpu_ns[i] < 0 ||
+                !is_time(data_.sample_duration_ns[i]) || !is_time(data_.sample_cpu_ns[i]))
+                return "a sample has an invalid weight";
         }
         return nullptr;
     }

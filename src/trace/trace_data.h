@@ -61,6 +61,18 @@ struct TraceData {
     std::vector<Device> memory_device;
     std::vector<std::uint8_t> memory_out_of_memory;
 
+    // Samples; all the same length.
+    std::vector<std::int64_t> sample_time_ns;
+    std::vector<std::int64_t> sample_duration_ns;
+    std::vector<std::int64_t> sample_cpu_ns;
+    std::vector<Row> sample_thread;
+    std::vector<SampleState> sample_state;
+    std::vector<Row> sample_stack;
+    std::vector<Row> sample_range;
+    std::vector<StackInfo> stacks;
+    std::vector<FrameInfo> frames;
+    std::vector<SamplingInfo> sampling;
+
     std::vector<MetadataInfo> metadata;
     std::vector<ProblemInfo> problems;
     std::vector<CostInfo> costs;
@@ -92,6 +104,10 @@ struct TraceData {
         return {memory_time_ns,         memory_thread,         memory_address, memory_bytes,
                 memory_total_allocated, memory_total_reserved, memory_device,  memory_out_of_memory};
     }
+    SampleColumns samples() const noexcept {
+        return {sample_time_ns, sample_duration_ns, sample_cpu_ns, sample_thread,
+                sample_state,   sample_stack,       sample_range};
+    }
 };
 
 /// The tables of a trace, to make another trace of: a copy, unless `trace` is the only reference to them.
@@ -115,6 +131,19 @@ struct AllocationReport {
 void add_report(TraceData& data, Row thread, const AllocationReport& report);
 /// Sorts the reports by thread, then by time.
 void sort_reports(TraceData& data);
+
+/// A row of the sample columns.
+struct SampleInfo {
+    std::int64_t time_ns = 0;
+    std::int64_t duration_ns = 0;
+    std::int64_t cpu_ns = 0;
+    SampleState state = SampleState::Running;
+    Row stack = kNoRow;
+    Row range = kNoRow;
+};
+void add_sample(TraceData& data, Row thread, const SampleInfo& sample);
+/// Sorts the samples by thread, then by time.
+void sort_samples(TraceData& data);
 
 /// Adds a fact; replaces one with the same key.
 inline void put_fact(std::vector<MetadataInfo>& facts, std::string key, std::string json) {

@@ -286,9 +286,12 @@ class TraceJoin {
         moved.first_array = static_cast<std::uint32_t>(data_->arrays.size());
         moved.first_extent = static_cast<std::uint32_t>(data_->array_extents.size());
         moved.first_instant = static_cast<Row>(data_->instant_time_ns.size());
+        moved.first_stack = static_cast<Row>(data_->stacks.size());
+        moved.first_frame = static_cast<Row>(data_->frames.size());
         using enum ModelTable;
-        append<Instants, Counters, Memory, Arguments, ListItems, Arrays, ArrayExtents, RangeArguments,
-               InstantArguments, RangeDetails, Messages, Tasks, Links, HostClocks, ClockExchanges>(moved);
+        append<Instants, Counters, Memory, Samples, Stacks, Frames, Sampling, Arguments, ListItems, Arrays,
+               ArrayExtents, RangeArguments, InstantArguments, RangeDetails, Messages, Tasks, Links,
+               HostClocks, ClockExchanges>(moved);
         if (moved.move.peer) move_exchanges(moved);
         const auto move_values = [&](std::vector<Argument>& values, std::size_t first) {
             for (std::size_t i = first; i < values.size(); ++i) {
@@ -388,6 +391,7 @@ class TraceJoin {
         std::ranges::sort(data_->range_details, {}, &RangeDetail::range);
         sort_links(data_->links);
         sort_reports(*data_);
+        sort_samples(*data_);
     }
 
     void add_up(WindowInfo window) {

@@ -88,6 +88,10 @@ enum class RecordKind : std::uint8_t {
     /// compact: a closed scope that is a further part of a call. Instead of the site: is_last:1 | place:23,
     /// where the block has a Part of this call, followed by its compact range (in units of 16 bytes)
     Resumed = 4,
+    /// compact: a sample. Instead of the depth: SampleFlags; of the site: the number of the stack (0:
+    /// unknown). Running and preempted: the end is its time, the duration the CPU time in ns since the
+    /// thread's sample before. Waiting: the wait, or a part of it, with its duration in ticks.
+    Sample = 5,
 
     LongRange = 0x81,    ///< time = start, word 2 = end
     LongInstant = 0x82,  ///< time; may have a payload
@@ -133,6 +137,13 @@ enum PartRecordFlags : std::uint8_t {
     kPartLast = 1 << 1,   ///< the call returned or raised at its end; otherwise it was suspended
 };
 inline constexpr unsigned kPartStartShift = 16;
+
+/// Instead of the depth of a Sample.
+enum SampleFlags : std::uint8_t {
+    kSampleState = 3,      ///< these bits: 0 running, 1 waiting, 2 preempted
+    kSampleTorn = 1 << 2,  ///< the Python frames could not be read
+    kSampleCut = 1 << 3,   ///< outer frames are missing
+};
 
 inline constexpr unsigned kSiteBits = 24;
 inline constexpr unsigned kDurationBits = 40;
@@ -217,8 +228,10 @@ inline constexpr std::uint8_t kValueStack = 0x41;
 inline constexpr std::uint8_t kValueStackNumber = 0x42;
 /// A frame of a stack. Python: site:32 (of the code object) | line:31 (the current line; 0: unknown). Native:
 /// offset:48 (of the call, in the file) | module:15 (names: Module; 0: none, the offset is an address) | 1.
-/// The word 0 is an unknown frame.
+/// The word 0 is an unknown frame. In stacks of samples a native frame has no module: its address is that of
+/// a ModuleExtent. A Python frame has kFramePlace in its site, and below that the number of a CodePlace.
 inline constexpr std::uint64_t kFrameNative = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t kFramePlace = std::uint64_t{1} << 31;
 inline constexpr unsigned kFrameLineShift = 32;
 inline constexpr unsigned kFrameModuleShift = 48;
 inline constexpr std::uint32_t kMaxModules = 1u << 15;
@@ -285,7 +298,15 @@ struct StreamRecord {
     std::uint32_t bytes;
 };
 
-enum class NameKind : std::uint16_t { String = 1, Site = 2, Module = 3, RunTimeSite = 4, StackNodes = 5 };
+enum class NameKind : std::uint16_t {
+    String = 1,
+    Site = 2,
+    Module = 3,
+    RunTimeSite = 4,
+    StackNodes = 5,
+    CodePlace = 6,
+    ModuleExtent = 7
+};
 
 struct StringRecord {  // followed by `length` bytes, padded to 8
     StreamRecord head;
@@ -337,6 +358,24 @@ struct StackNodesRecord {  // followed by `count` StackNodes
     std::uint32_t count;
 };
 
+/// A place in a Python code object that samples refer to.
+struct CodePlaceRecord {
+    StreamRecord head;
+    std::uint32_t place;  ///< from 1
+    std::uint32_t site;   ///< of the code object; 0: one that samples leave out
+    std::uint32_t line;   ///< 0: unknown
+    std::uint32_t reserved;
+};
+
+/// Where a module is in memory. Of several that overlap, the last one is meant.
+struct ModuleExtentRecord {
+    StreamRecord head;
+    std::uint32_t module;
+    std::uint32_t reserved;
+    std::uint64_t begin;
+    std::uint64_t end;
+};
+
 enum class JournalKind : std::uint16_t {
     ThreadStarted = 1,
     ThreadNamed = 2,
@@ -357,6 +396,7 @@ enum class JournalKind : std::uint16_t {
     ProcessIdentity = 17,
     RunProblem = 18,
     ClockExchange = 24,
+    Sampling = 25,
 };
 
 struct ThreadStartedRecord {
@@ -402,6 +442,7 @@ enum OptionBits : std::uint32_t {
     kOptionFlops = 1 << 4,
     kOptionStacks = 1 << 5,
     kOptionModules = 1 << 6,
+    kOptionSamples = 1 << 7,
     kOptionFirstDeviceActivity = 1 << 8,  ///< this bit and those above it are DeviceActivities, shifted
 };
 struct SessionStopRecord {
@@ -442,6 +483,16 @@ enum class CostKind : std::uint32_t {
     AllocationReport = 4,
     PythonCall = 5,   ///< with its hook
     PythonResume = 6  ///< of a generator or coroutine, with its hook
+};
+enum class SamplingClock : std::uint32_t { PerfEvent = 1, CpuClock = 2 };
+/// How the process is sampled, and totals since it began to be.
+struct SamplingRecord {
+    StreamRecord head;
+    std::uint32_t clock;  ///< SamplingClock
+    std::uint32_t rate;   ///< that was asked for: samples per second of CPU time
+    std::uint64_t torn;
+    std::uint64_t cut;
+    std::uint64_t lost;
 };
 struct CostRecord {
     StreamRecord head;

@@ -156,6 +156,8 @@ class SelectionCopy {
                 return rows_in_time(from_.counter_thread, from_.counter_time_ns);
             case Memory:
                 return rows_in_time(from_.memory_thread, from_.memory_time_ns);
+            case Samples:
+                return rows_in_time(from_.sample_thread, from_.sample_time_ns);
             case Messages:
                 return rows_where(from_.messages, [&](const MessageInfo& message) {
                     return is_selected(message.thread, message.time_ns);
