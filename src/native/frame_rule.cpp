@@ -154,6 +154,7 @@ class Machine {
 
     FrameRule run(std::uintptr_t pc) noexcept {
         place_ = 0;
+        pc_ = pc;
         if (!instructions(tables_.common, tables_.common_end, pc, false)) return {};
         initial_ = row_;
         place_ = tables_.function_begin;
@@ -205,6 +206,23 @@ class Machine {
             }
         }
         return in.good();
+    }
+
+    /// Linkers describe the entries of x86-64's .plt, which push one word, by sp + 8 + ((pc & 15) >= n ? 8 :
+    /// 0).
+    bool set_plt_cfa(const Byte* expression, std::uint64_t size) noexcept {
+        constexpr std::array<Byte, 11> kWritten{0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x30, 0x2a, 0x33, 0x24, 0x22};
+        constexpr std::size_t kNumber = 6;  // the operation that pushes n, from 0 to 15
+        const auto is_as_written = [&](std::size_t i) {
+            return i == kNumber ? (expression[i] & 0xf0) == kWritten[i] : expression[i] == kWritten[i];
+        };
+        if (size != kWritten.size()) return false;
+        for (std::size_t i = 0; i < size; ++i) {
+            if (!is_as_written(i)) return false;
+        }
+        row_.cfa_register = kStackPointer;
+        row_.cfa_offset = (pc_ & 15U) >= (expression[kNumber] & 15U) ? 16 : 8;
+        return true;
     }
 
     bool extended(Byte op, Cursor& in, std::uint64_t& advance) noexcept {
@@ -262,10 +280,13 @@ class Machine {
             case 0x0e:
                 row_.cfa_offset = static_cast<std::int64_t>(in.unsigned_number());
                 break;
-            case 0x0f:  // def_cfa_expression
-                in.skip(in.unsigned_number());
-                row_.cfa_known = false;
+            case 0x0f: {  // def_cfa_expression
+                const std::uint64_t size = in.unsigned_number();
+                const Byte* const expression = in.at();
+                in.skip(size);
+                row_.cfa_known = in.good() && set_plt_cfa(expression, size);
                 break;
+            }
             case 0x10:    // expression
             case 0x16: {  // val_expression
                 set(in.unsigned_number(), Row::Place::elsewhere);
@@ -346,6 +367,7 @@ class Machine {
     std::array<Row, 16> remembered_{};
     std::size_t depth_ = 0;
     std::uintptr_t place_ = 0;
+    std::uintptr_t pc_ = 0;
 };
 
 constexpr std::size_t kUnbounded = std::size_t{1} << 40;
@@ -444,12 +466,12 @@ FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc) noexce
     } else if (augmentation[0] != 0) {
         return {};
     }
-    if (signal_frame) return {};
     tables.common = instructions;
 
     tables.function_begin = own.pointer(tables.pointer_encoding, 0);
     const std::uintptr_t size = own.pointer(tables.pointer_encoding & 0x0f, 0);
     if (pc < tables.function_begin || pc - tables.function_begin >= size) return {};
+    if (signal_frame) return {.kind = FrameRule::Kind::signal};
     if (sized) own.skip(own.unsigned_number());
     if (!own.good() || !common.good()) return {};
     std::memcpy(&length, description, sizeof length);

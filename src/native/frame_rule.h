@@ -12,6 +12,7 @@ struct FrameRule {
         end,            ///< this is the outermost frame
         stack_pointer,  ///< CFA = stack pointer + cfa_offset
         frame_pointer,  ///< CFA = frame pointer + cfa_offset
+        signal,  ///< where a signal handler returns to: the kernel put the caller's registers on the stack
     };
     enum class Saved : std::uint8_t {
         same,       ///< still in its register

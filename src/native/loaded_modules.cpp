@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +76,28 @@ std::string path_of_program() {
     return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
+constexpr const char* kKernelModule = "[vdso]";
+
+/// The kernel's module, which _dl_find_object() does not know, if it holds `address`.
+std::optional<FrameTable> kernel_table_at(std::uintptr_t address) noexcept {
+    const std::uintptr_t begin = getauxval(AT_SYSINFO_EHDR);
+    if (begin == 0 || address < begin) return {};
+    const auto* const header =
+        reinterpret_cast<const ElfW(Ehdr)*>(begin);  // NOLINT(performance-no-int-to-ptr)
+    const auto* const segments =
+        reinterpret_cast<const ElfW(Phdr)*>(begin + header->e_phoff);  // NOLINT(performance-no-int-to-ptr)
+    FrameTable table{begin, begin, 0, 0};
+    for (int i = 0; i < header->e_phnum; ++i) {
+        if (segments[i].p_type == PT_LOAD)  // one, at 0
+            table.end = begin + segments[i].p_vaddr + segments[i].p_memsz;
+        else if (segments[i].p_type == PT_GNU_EH_FRAME)
+            table.header = begin + segments[i].p_vaddr;
+    }
+    if (address >= table.end) return {};
+    table.identity = identity_of(table);
+    return table;
+}
+
 int add_module(dl_phdr_info* info, std::size_t /*size*/, void* out) {
     auto& list = *static_cast<LoadedModules*>(out);
     list.loaded = info->dlpi_adds;
@@ -98,6 +121,8 @@ int add_module(dl_phdr_info* info, std::size_t /*size*/, void* out) {
         module.path = info->dlpi_name;
     else if (list.modules.empty())  // the loader lists the program first, without a name
         module.path = path_of_program();
+    else if (module.begin == getauxval(AT_SYSINFO_EHDR))
+        module.path = kKernelModule;
     list.modules.push_back(std::move(module));
     return 0;
 }
@@ -164,7 +189,7 @@ std::optional<FrameTable> frame_table_at(std::uintptr_t address, bool may_lock) 
     if (_dl_find_object != nullptr) {
         dl_find_object found{};
         void* const place = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
-        if (_dl_find_object(place, &found) != 0) return {};
+        if (_dl_find_object(place, &found) != 0) return kernel_table_at(address);
         FrameTable table{reinterpret_cast<std::uintptr_t>(found.dlfo_map_start),
                          reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
                          reinterpret_cast<std::uintptr_t>(found.dlfo_eh_frame), 0};

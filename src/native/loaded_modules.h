@@ -15,7 +15,7 @@ struct LoadedModule {
     std::uintptr_t end;           ///< one past the last
     std::uintptr_t bias;          ///< address in memory minus address in the file
     std::uintptr_t frame_header;  ///< of .eh_frame_hdr in memory, 0: none
-    std::string path;             ///< empty for modules from the kernel
+    std::string path;             ///< "[vdso]": the kernel's; empty: not known
     std::string build_id;         ///< in hexadecimal, empty: none
 };
 

@@ -3,12 +3,15 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "native/rule_table.h"
 #include "native/stack_bounds.h"
@@ -129,13 +132,15 @@ class Walk {
         if (stack_pointers_ != nullptr) stack_pointers_[count_] = frame.sp;
         out_[count_++] = frame.pc + 1;
     }
-    void run(Frame at, std::uintptr_t link, const StackBounds& bounds, KeptStack* kept) noexcept;
+    void run(Frame at, std::uintptr_t link, StackBounds bounds, KeptStack* kept) noexcept;
     /// With every rule read again, and nothing kept.
-    void run_plainly(Frame at, const StackBounds& bounds) noexcept;
+    void run_plainly(Frame at, StackBounds bounds) noexcept;
 
     std::size_t count() const noexcept { return count_; }
 
   private:
+    /// True: stopped at the frame of a signal handler, which is in `at`.
+    bool run_to_signal(Frame& at, std::uintptr_t link, const StackBounds& bounds, KeptStack* kept) noexcept;
     bool has_room() const noexcept { return count_ < room_; }
     std::size_t follow(const KeptStack& kept, std::size_t from) noexcept;
 
@@ -167,6 +172,7 @@ bool find_caller(const StackBounds& stack, const FrameRule& rule, std::uintptr_t
     caller.fp = at.fp;
     switch (rule.kind) {
         case FrameRule::Kind::end:
+        case FrameRule::Kind::signal:
             return false;
         case FrameRule::Kind::unknown:
             cfa = at.fp + 2 * sizeof cfa;
@@ -194,6 +200,36 @@ bool find_caller(const StackBounds& stack, const FrameRule& rule, std::uintptr_t
     return caller.pc >= 4096;
 }
 
+/// Makes `at`, to which a signal handler returns, the frame that the handler interrupted, from what the
+/// kernel left on the stack. That frame may be on another stack. False: it cannot be found.
+bool find_interrupted(Frame& at, std::uintptr_t& link, StackBounds& stack) noexcept {
+    Frame found{};
+    const auto read = [&](std::size_t offset, std::uintptr_t& word) {
+        return read_word(stack, at, at.sp + offset, word);
+    };
+#if defined(__aarch64__)
+    constexpr std::size_t kContext = 128;  // after the siginfo_t
+    if (!read(kContext + offsetof(ucontext_t, uc_mcontext.pc), found.pc) ||
+        !read(kContext + offsetof(ucontext_t, uc_mcontext.sp), found.sp) ||
+        !read(kContext + offsetof(ucontext_t, uc_mcontext.regs[29]), found.fp) ||
+        !read(kContext + offsetof(ucontext_t, uc_mcontext.regs[30]), link))
+        return false;
+#elif defined(__x86_64__)
+    if (!read(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]), found.pc) ||
+        !read(offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]), found.sp) ||
+        !read(offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP]), found.fp))
+        return false;
+    link = 0;
+#else
+    return false;
+#endif
+    const bool is_other = !stack.holds(found.sp);
+    if (is_other) stack = stack_bounds_at(found.sp);
+    if (is_other ? !stack.holds(found.sp) : found.sp <= at.sp) return false;
+    at = found;
+    return true;
+}
+
 /// Adds the callers of a kept frame as far as their words are unchanged. Returns the last one.
 __attribute__((no_sanitize("address", "thread"))) std::size_t Walk::follow(const KeptStack& kept,
                                                                            std::size_t from) noexcept {
@@ -219,7 +255,14 @@ __attribute__((no_sanitize("address", "thread"))) std::size_t Walk::follow(const
     return i;
 }
 
-void Walk::run(Frame at, std::uintptr_t link, const StackBounds& bounds, KeptStack* kept) noexcept {
+void Walk::run(Frame at, std::uintptr_t link, StackBounds bounds, KeptStack* kept) noexcept {
+    for (; run_to_signal(at, link, bounds, kept) && find_interrupted(at, link, bounds); kept = nullptr)
+        add(at);
+}
+
+bool Walk::run_to_signal(Frame& at, std::uintptr_t link, const StackBounds& bounds,
+                         KeptStack* kept) noexcept {
+    bool is_signal = false;
     std::size_t fresh = 0;
     std::size_t next = kept != nullptr ? kept->first : kSteps;  // the next kept frame that may be met
     std::size_t matched = kSteps;                               // what the fresh steps lead to
@@ -239,7 +282,9 @@ void Walk::run(Frame at, std::uintptr_t link, const StackBounds& bounds, KeptSta
         }
         Step step{at};
         Frame caller{};
-        const bool has_caller = find_caller(bounds, frame_rule_at(at.pc, may_lock_), link, step, caller);
+        const FrameRule rule = frame_rule_at(at.pc, may_lock_);
+        is_signal = rule.kind == FrameRule::Kind::signal;
+        const bool has_caller = find_caller(bounds, rule, link, step, caller);
         if (is_last && !has_caller) break;
         if (matched != kSteps) {  // kept steps in the middle of new ones
             for (; matched + 1 < next; ++matched) note(kept->steps[matched]);
@@ -256,12 +301,27 @@ void Walk::run(Frame at, std::uintptr_t link, const StackBounds& bounds, KeptSta
         if (!has_room()) note({at});
     }
     if (kept != nullptr) kept->keep(fresh, fresh < kSteps ? matched : kSteps);
+    return is_signal;
 }
 
-void Walk::run_plainly(Frame at, const StackBounds& bounds) noexcept {
-    for (Step step{at}; has_room() && find_caller(bounds, look_up_frame_rule(at.pc), 0, step, at);
-         step = {at})
-        add(at);
+void Walk::run_plainly(Frame at, StackBounds bounds) noexcept {
+    for (std::uintptr_t link = 0; has_room(); add(at)) {
+        const FrameRule rule = look_up_frame_rule(at.pc);
+        Step step{at};
+        const bool has_caller = rule.kind == FrameRule::Kind::signal
+                                    ? find_interrupted(at, link, bounds)
+                                    : find_caller(bounds, rule, std::exchange(link, 0), step, at);
+        if (!has_caller) return;
+    }
+}
+
+/// Whether a capture has not ended because something jumped out of a signal handler that interrupted it. The
+/// handler may have left the bounds of its own stack.
+bool has_left_capture(const ThreadStack& thread, std::uintptr_t here) noexcept {
+    const auto holds_both = [&](const StackBounds& stack) {
+        return stack.holds(here) && stack.holds(thread.capturing_at);
+    };
+    return thread.capturing_at < here && (holds_both(thread.bounds) || holds_both(stack_bounds_at(here)));
 }
 
 /// Finds the stack of `from` and runs `walk` there.
@@ -269,7 +329,7 @@ void run(Walk& walk, const Frame& from, std::uintptr_t link) noexcept {
     ThreadStack& thread = thread_stack;
     const auto here = reinterpret_cast<std::uintptr_t>(&walk);
     // In a signal handler that interrupted a capture, unless an earlier one has jumped out of it.
-    if (thread.capturing_at != 0 && !(thread.bounds.holds(here) && thread.capturing_at < here)) {
+    if (thread.capturing_at != 0 && !has_left_capture(thread, here)) {
         const StackBounds bounds = thread.bounds.holds(from.sp) ? thread.bounds : stack_bounds_at(from.sp);
         if (bounds.holds(from.sp)) walk.run(from, link, bounds, nullptr);
         return;

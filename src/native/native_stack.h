@@ -19,9 +19,9 @@ struct FrameRegisters {
 /// `stack_pointers`, unless null, takes their stack pointers.
 ///
 /// Frames are linked by the rules of rule_table.h; without one, the frame pointer is followed. Every word is
-/// read from within the thread's stack, so a damaged stack ends the walk and nothing else. Frames beyond a
-/// signal handler are not seen. Lock-free; allocates nothing (before glibc 2.35: except for new libraries).
-/// The first time on a stack reads /proc/self/maps.
+/// read from within the thread's stack, so a damaged stack ends the walk and nothing else. Below a signal
+/// handler come the frames that it interrupted. Lock-free; allocates nothing (before glibc 2.35: except for
+/// new libraries). The first time on a stack reads /proc/self/maps.
 ///
 /// Each thread keeps the steps of its last walk. Where a new walk comes to a frame of that one, and the words
 /// that a step was read from are the same, the step is the same: the frames are always those of a walk

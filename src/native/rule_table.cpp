@@ -1,6 +1,9 @@
 // rule_table.cpp: the rules that lead from frames to their callers, by program counter.
 #include "native/rule_table.h"
 
+#include <sys/auxv.h>
+
+#include <cstring>
 #include <optional>
 
 #include "native/loaded_modules.h"
@@ -88,9 +91,30 @@ bool KnownModules::add(const FrameTable& module) noexcept {
     return true;
 }
 
+#if defined(__aarch64__)
+/// Whether a signal handler returns to the instruction after `pc`. Linux does not describe that code, which
+/// is its own, in .eh_frame; but debuggers know its bytes, so they do not change.
+bool is_before_signal_return(const FrameTable& module, std::uintptr_t pc) noexcept {
+    constexpr std::array<std::uint32_t, 2> kCode{0xd2801168, 0xd4000001};  // mov x8, #139; svc #0
+    const std::uintptr_t begin = pc + 1;
+    return module.begin == getauxval(AT_SYSINFO_EHDR) && begin + sizeof kCode <= module.end &&
+           // NOLINTNEXTLINE(performance-no-int-to-ptr)
+           std::memcmp(reinterpret_cast<const void*>(begin), kCode.data(), sizeof kCode) == 0;
+}
+#endif
+
+FrameRule rule_in(const std::optional<FrameTable>& module, std::uintptr_t pc) noexcept {
+    if (!module) return {};
+#if defined(__aarch64__)
+    if (is_before_signal_return(*module, pc)) return {.kind = FrameRule::Kind::signal};
+#endif
+    return module->header != 0 ? read_frame_rule(module->header, pc) : FrameRule{};
+}
+
 }  // namespace
 
 std::uint32_t packed(const FrameRule& rule) noexcept {
+    if (rule.kind == FrameRule::Kind::signal) return 0;  // too rare for a place among the bits
     const auto kind = static_cast<std::uint32_t>(rule.kind) << 1 | 1;
     if (rule.kind == FrameRule::Kind::unknown || rule.kind == FrameRule::Kind::end) return kind;
     const bool has_return = rule.return_address == FrameRule::Saved::in_memory;
@@ -107,8 +131,7 @@ std::uint32_t packed(const FrameRule& rule) noexcept {
 }
 
 FrameRule look_up_frame_rule(std::uintptr_t pc) noexcept {
-    const std::optional<FrameTable> module = frame_table_at(pc, true);
-    return module && module->header != 0 ? read_frame_rule(module->header, pc) : FrameRule{};
+    return rule_in(frame_table_at(pc, true), pc);
 }
 
 FrameRule rule_table::missing(std::uintptr_t pc, bool may_lock) noexcept {
@@ -117,7 +140,7 @@ FrameRule rule_table::missing(std::uintptr_t pc, bool may_lock) noexcept {
     // Without a module it is code made at run time, in whose place other code may be soon.
     const bool may_keep = module && known.add(*module);
     const std::uint32_t seen = frame_rule_generation();
-    const FrameRule rule = module && module->header != 0 ? read_frame_rule(module->header, pc) : FrameRule{};
+    const FrameRule rule = rule_in(module, pc);
     if (rule.kind == FrameRule::Kind::unknown) counts.without_table.fetch_add(1, std::memory_order_relaxed);
     if (may_keep) keep(pc, rule, seen);
     return rule;
