@@ -18,10 +18,11 @@ namespace marey {
 /// Values are evaluated only while they are being recorded, so nothing is captured otherwise. The log
 /// contains numbers; a trace has the frames as the value "Call stack", whatever the key, innermost first:
 /// "file.py(12): f" for Python frames, "library.so+0x12ab" for native frames until marey::symbolize_trace()
-/// has named them. The innermost kMaxEntries frames are kept.
+/// has named them. Of more than kMaxEntries frames the innermost and the outermost ones are kept, and "..."
+/// stands between them.
 class CallStack {
   public:
-    static constexpr std::size_t kMaxEntries = 256;
+    static constexpr std::size_t kMaxEntries = 1024;
 
     /// Captures the stack of the calling function: by default Python frames, if there are any, and native
     /// frames.

@@ -21,7 +21,8 @@
 namespace marey {
 
 /// Makes the text of a frame word (log_format.h): "file.py(12): f" for Python frames, "library+0x12ab" for
-/// native ones, which symbolize_trace() may name later; "??" for unknown ones. Each once.
+/// native ones, which symbolize_trace() may name later; "..." where frames were left out, and "??" for
+/// unknown ones. Each once.
 class FrameTexts {
   public:
     /// The sites of `data` are complete. All must outlive this.
@@ -30,7 +31,8 @@ class FrameTexts {
 
     /// The frame words of a numbered stack, innermost first, as far as they are known.
     void for_each_frame(std::uint32_t stack, auto use) const {
-        for (std::size_t i = 0; i < CallStack::kMaxEntries && stack - 1 < tables_.stacks.size(); ++i) {
+        constexpr std::size_t kMaxFrames = 4 * CallStack::kMaxEntries;  // damaged captures have more
+        for (std::size_t i = 0; i < kMaxFrames && stack - 1 < tables_.stacks.size(); ++i) {
             const detail::StackNode& node = tables_.stacks[stack - 1];
             if (node.is_complete != 1) return;
             use(node.frame);
@@ -116,6 +118,7 @@ class FrameTexts {
     // ran.
     std::string python_text(std::uint64_t word) const {
         const auto line = static_cast<std::uint32_t>(word >> detail::kFrameLineShift);
+        if (word == detail::kFramesLeftOut) return "...";
         const SiteInfo* const code = code_of(word);
         if (code == nullptr) return "??";
         std::string text = code->name < data_.strings.size() ? data_.strings[code->name] : std::string();

@@ -73,40 +73,59 @@ void native_words(Span<const std::uintptr_t> addresses, std::uint64_t* out) {
 }  // namespace
 
 void CallStack::add_word(std::uint64_t word) noexcept {
-    if (count_ < kMaxEntries)
-        words_[count_++] = word;
-    else
-        is_cut_ = true;
+    if (count_ < kMaxEntries) words_[count_++] = word;
 }
 
 void CallStack::add(const CapturedTraceback& traceback) noexcept {
     const std::size_t python_count = traceback.python_frames();
-    const Span<const std::uintptr_t> all = traceback.addresses();
-    const Span<const std::uintptr_t> addresses = all.first(std::min(all.size(), kMaxEntries));
-    if (all.size() > kMaxEntries) is_cut_ = true;
-    std::uint64_t natives[kMaxEntries];
-    try {
-        native_words(addresses, natives);
-    } catch (const std::bad_alloc&) {
-        for (std::size_t i = 0; i < addresses.size(); ++i) natives[i] = 0;
-    }
+    const Span<const std::uintptr_t> addresses = traceback.addresses();
+    const std::size_t total = python_count + addresses.size();
+    is_cut_ = total > kMaxEntries;
+    constexpr std::size_t kOutermost = kMaxEntries / 2;
+    const std::size_t left_out_from = is_cut_ ? kMaxEntries - kOutermost - 1 : total;
+    const std::size_t left_out_to = is_cut_ ? total - kOutermost : total;
+
     const detail::PythonFrame* const frames = python_count != 0 ? traceback.get()->python() : nullptr;
     const detail::PythonStacks* stacks = frames != nullptr ? python_stacks() : nullptr;
     int state = 0;
     if (stacks != nullptr && !stacks->enter(state)) stacks = nullptr;
+    std::size_t place = 0;  // among all frames
+    const auto add_next = [&](auto word_of) {
+        if (place < left_out_from || place >= left_out_to)
+            word_of();
+        else if (place == left_out_from)
+            add_word(detail::kFramesLeftOut);
+        ++place;
+    };
     std::size_t next = 0;
     // The order of symbolize(): Python's frames before the native frame of the interpreter that runs them.
     const auto add_python = [&] {
-        const bool fits = stacks != nullptr && count_ < kMaxEntries;
-        const std::uint64_t word = fits ? stacks->frame_word(frames[next]) : 0;
-        if (word != detail::kNoFrame) add_word(word);
+        add_next([&] {
+            const std::uint64_t word = stacks != nullptr ? stacks->frame_word(frames[next]) : 0;
+            if (word != detail::kNoFrame) add_word(word);
+        });
         ++next;
+    };
+    std::uint64_t words[64];
+    std::size_t words_end = 0;
+    const auto native_word_of = [&](std::size_t i) {
+        const std::size_t first = i - i % std::size(words);
+        if (words_end <= i) {
+            const std::size_t count = std::min(addresses.size() - first, std::size(words));
+            try {
+                native_words(Span<const std::uintptr_t>(addresses.data() + first, count), words);
+            } catch (const std::bad_alloc&) {
+                std::fill_n(words, count, 0);
+            }
+            words_end = first + count;
+        }
+        return words[i - first];
     };
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         while (next < python_count && frames[next].place == i) add_python();
-        add_word(natives[i]);
+        add_next([&] { add_word(native_word_of(i)); });
     }
-    while (next < python_count && !is_cut_) add_python();
+    while (next < python_count) add_python();
     if (stacks != nullptr) stacks->leave(state);
     number_ = stack_numbers().add({words_, count_});
     if (!stack_numbers().is_behind()) return;

@@ -92,24 +92,34 @@ TEST(CallStacks, NothingIsCapturedWhileNothingRecords) {
     EXPECT_EQ(captured, 1);
 }
 
+[[gnu::noinline]] void record_deep() {
+    MAREY_RANGE("deep", "stack", marey::CallStack());
+}
+
 [[gnu::noinline]] void recurse(int depth) {
-    if (depth == 0) {
-        MAREY_RANGE("deep", "stack", marey::CallStack());
-        return;
-    }
+    if (depth == 0) return record_deep();
     recurse(depth - 1);
     asm volatile("");
 }
 
 TEST(CallStacks, ADeepStackIsCutAndMarkedSo) {
     marey::Session session(marey::SessionOptions{});
+    MAREY_RANGE("shallow", "stack", marey::CallStack());
     recurse(2000);
     const marey::Trace trace = session.stop();
-    ASSERT_EQ(trace.ranges().size(), 1u);
-    const auto values = trace.range_arguments(0);
-    ASSERT_EQ(values.size(), 1u);
-    EXPECT_EQ(values[0].list.count, marey::CallStack::kMaxEntries);
-    EXPECT_TRUE(values[0].truncated);
+    const std::vector<std::string> shallow = stack_of(trace, "shallow");
+    const std::vector<std::string> deep = stack_of(trace, "deep");
+    ASSERT_EQ(deep.size(), marey::CallStack::kMaxEntries);
+    // The outermost frames are those of the caller, whose own line is another one.
+    ASSERT_GT(shallow.size(), 2u);
+    EXPECT_TRUE(
+        std::equal(shallow.begin() + 1, shallow.end(), deep.end() - (shallow.end() - shallow.begin() - 1)));
+    EXPECT_EQ(std::count(deep.begin(), deep.end(), "..."), 1);
+    EXPECT_EQ(deep[marey::CallStack::kMaxEntries / 2 - 1], "...");
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
+        const bool is_deep = trace.range_name(row) == "deep";
+        EXPECT_EQ(trace.range_arguments(row)[0].truncated, is_deep);
+    }
 }
 
 TEST(CallStacks, AKilledProgramsOpenRangesKeepTheirStacks) {

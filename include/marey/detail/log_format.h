@@ -228,13 +228,15 @@ inline constexpr std::uint8_t kValueStack = 0x41;
 inline constexpr std::uint8_t kValueStackNumber = 0x42;
 /// A frame of a stack. Python: site:32 (of the code object) | line:31 (the current line; 0: unknown). Native:
 /// offset:48 (of the call, in the file) | module:15 (names: Module; 0: none, the offset is an address) | 1.
-/// The word 0 is an unknown frame. In stacks of samples a native frame has no module: its address is that of
-/// a ModuleExtent. A Python frame has kFramePlace in its site, and below that the number of a CodePlace.
+/// The word 0 is an unknown frame; kFramesLeftOut stands for frames in the middle of a stack that was too
+/// deep. In stacks of samples a native frame has no module: its address is that of a ModuleExtent. A Python
+/// frame has kFramePlace in its site, and below that the number of a CodePlace.
 inline constexpr std::uint64_t kFrameNative = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t kFramePlace = std::uint64_t{1} << 31;
 inline constexpr unsigned kFrameLineShift = 32;
 inline constexpr unsigned kFrameModuleShift = 48;
 inline constexpr std::uint32_t kMaxModules = 1u << 15;
+inline constexpr std::uint64_t kFramesLeftOut = std::uint64_t{1} << kFrameLineShift;
 /// A frame and the stack around it. Its number is its place in all Stacks blocks, from 1.
 struct StackNode {
     std::uint64_t frame;
