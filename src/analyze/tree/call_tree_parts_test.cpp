@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kParts = 1000;
 
-/// One recursion of 20 levels again and again, and in each of its levels random ranges of 60 names.
+/// One recursion of 20 levels again and again, and in each of its levels random ranges of 60 names. At the
+/// end, a root that no path has met before.
 class ManyPaths {
   public:
     explicit ManyPaths(bool is_device) {
@@ -29,6 +30,9 @@ class ManyPaths {
             }
             while (!open_.empty()) close();
         }
+        open(fixture_.site("late", scope));
+        add_random_ranges();
+        close();
         TrackInfo& track = data_.tracks.back();
         track.range_count = static_cast<Row>(data_.range_start_ns.size());
         if (is_device) {

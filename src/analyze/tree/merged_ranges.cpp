@@ -70,7 +70,8 @@ class Merge {
                 index = inside(result_.node_of[parent], slot);
             } else {
                 if (options_.inside && !is_selected(row)) continue;
-                index = result_.node_of[row] != kNoRow ? result_.node_of[row] : outermost(track, place, slot);
+                // Without make_roots(), the number in node_of is that of an earlier pass.
+                index = options_.crossing != nullptr ? result_.node_of[row] : outermost(track, place, slot);
             }
             result_.node_of[row] = index;
             if (place == Place::Device) add_work(row);
