@@ -1,8 +1,8 @@
 """The examples in docs/guide run: Python blocks in order for each page, and the marey commands in console blocks.
 
 A comment above a block says what it needs: ``<!-- needs: numpy -->`` skips it if the module is missing, and
-``<!-- not run: needs a GPU -->`` never runs it. Commands that use SQL need DuckDB. Of outputs,
-only the functions that a page shows are compared.
+``<!-- not run: needs a GPU -->`` never runs it. Commands that use SQL need DuckDB, and `marey mcp` needs mcp. Of
+outputs, only the functions that a page shows are compared.
 """
 
 import importlib.util
@@ -24,6 +24,11 @@ BLOCK = re.compile(
 )
 FUNCTION = re.compile(r"\w+\.py\(\d+\): [\w.]+(?!\S)")  # without <locals> and such, which depend on the Python version
 SQL = re.compile(r"^\$ marey (?:sql|ask) |--to parquet", re.MULTILINE)
+COMMANDS_THAT_NEED = {
+    "duckdb": SQL,
+    "pyarrow": SQL,
+    "mcp": re.compile(r"^\$ marey mcp ", re.MULTILINE),
+}
 
 # Stands for the programs that the guides call train.py, ./app and so on.
 PROGRAM = """#!{python}
@@ -48,8 +53,7 @@ class Block:
             self.skipped = needs
         else:
             modules = [needs] if condition == "needs" else []
-            if SQL.search(self.text):
-                modules += ["duckdb", "pyarrow"]
+            modules += [name for name, command in COMMANDS_THAT_NEED.items() if command.search(self.text)]
             missing = [name for name in modules if not is_available(name)]
             if missing:
                 self.skipped = f"needs {', '.join(missing)}"
@@ -133,11 +137,12 @@ def test_the_marey_commands_of_a_block_run(block, tmp_path, capture):
     assert set(FUNCTION.findall("\n".join(rows))) <= set(FUNCTION.findall(output))
 
 
-def test_commands_that_use_sql_are_not_run_without_an_engine(monkeypatch):
-    monkeypatch.setattr(sys.modules[__name__], "is_available", lambda name: name not in ("duckdb", "pyarrow"))
+@pytest.mark.parametrize(("commands", "module"), [("sql|ask", "duckdb"), ("sql|ask", "pyarrow"), ("mcp", "mcp")])
+def test_commands_are_not_run_without_the_packages_that_they_need(commands, module, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "is_available", lambda name: name != module)
     found = [block for path in sorted(GUIDE.glob("*.md")) for block in blocks(path, "console")]
-    with_sql = [block for block in found if re.search("marey (sql|ask) ", block.text)]
-    assert with_sql and all(block.skipped is not None for block in with_sql)
+    with_command = [block for block in found if re.search(f"marey ({commands}) ", block.text)]
+    assert with_command and all(block.skipped is not None for block in with_command)
 
 
 def test_every_fence_with_a_prompt_is_a_console_block():
