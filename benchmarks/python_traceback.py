@@ -1,13 +1,21 @@
-"""python_traceback.py: cost of capturing tracebacks and of symbolizing native addresses."""
+"""python_traceback.py: cost of capturing tracebacks and of symbolizing native addresses.
+
+Only C++ can symbolize addresses without a traceback; the extension that the tests build offers that to Python. Without
+pytest, nanobind, pybind11 or a compiler, that figure is left out.
+"""
 
 import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
+from pathlib import Path
 
 import marey
+
+TESTS = Path(__file__).resolve().parent.parent / "tests" / "python"
 
 ROUNDS = 9
 CAPTURES = 20_000
@@ -107,37 +115,51 @@ def large_binary():
 
 
 CHILD = """
-import time
-from marey import _marey
-addresses = [{first} + i * {size} // {count} + 1 for i in range({count})]
+import sys, time
+sys.path[:0] = {paths!r}
+import python_traceback, traces_nanobind
+first = python_traceback.large_binary()[1]
+addresses = [first + i * {size} // {count} + 1 for i in range({count})]
 begin = time.perf_counter()
-frames = _marey.symbolize_addresses(addresses)
+frames = traces_nanobind.symbolize_addresses(addresses)
 took = time.perf_counter() - begin
 begin = time.perf_counter()
-_marey.symbolize_addresses(addresses)
+traces_nanobind.symbolize_addresses(addresses)
 print(took, time.perf_counter() - begin, sum(f[0]["line"] > 0 for f in frames), sum(len(f) for f in frames))
 """
 
 
-def names():
+def names(extensions):
     """Each run uses a new process, which has not read any symbols yet."""
-    path, first, size = large_binary()
-    program = CHILD.format(first="first", size=size, count=ADDRESSES)
-    finder = f"import sys; sys.path.insert(0, {__file__.rsplit('/', 1)[0]!r})\nimport python_traceback\n"
-    finder += "first = python_traceback.large_binary()[1]\n"
+    path, _, size = large_binary()
+    paths = [str(Path(__file__).parent), extensions]
+    program = CHILD.format(paths=paths, size=size, count=ADDRESSES)
     cold, warm = [], []
     for _ in range(7):
-        out = subprocess.run(
-            [sys.executable, "-c", finder + program], check=True, capture_output=True, text=True
-        ).stdout
+        out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
         words = out.split()
         cold.append(float(words[0]))
         warm.append(float(words[1]))
-    print(f"{path}: {words[2]} of {ADDRESSES} addresses have lines, {words[3]} frames")
+    print(f"{path}: {words[2]} of {ADDRESSES} addresses have lines, {words[3]} frames", file=sys.stderr)
     show("traceback_symbolize", statistics.median(cold), "s", "known already", statistics.median(warm), "<= 2 s")
+
+
+def build_and_measure_names():
+    sys.path.append(str(TESTS))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            import nanobind  # noqa: F401
+            import pybind11  # noqa: F401
+            from building import build_extensions
+
+            build_extensions(TESTS / "traceback_extension", folder)
+        except (ImportError, AssertionError) as error:
+            print(f"symbolizing is not measured: {error}", file=sys.stderr)
+            return
+        names(folder)
 
 
 if __name__ == "__main__":
     captures()
     ranges()
-    names()
+    build_and_measure_names()
