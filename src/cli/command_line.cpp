@@ -11,7 +11,6 @@
 #include <fstream>
 #include <memory>
 #include <new>
-#include <sstream>
 
 #include <marey/error.h>
 
@@ -20,7 +19,6 @@
 #include "cli/python_program.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
-#include "cli/toml_syntax.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -108,7 +106,13 @@ fs::path user_file() {
     return (folder.empty() ? fs::path(home) / ".config" : fs::path(folder)) / "marey.toml";
 }
 
-void set_default(CLI::App& verb, const CLI::ConfigItem& item, const std::string& file) {
+/// A line of such a file.
+struct FileDefault {
+    std::string name;
+    std::vector<std::string> values;
+};
+
+void set_default(CLI::App& verb, const FileDefault& item, const std::string& file) {
     std::string name = item.name;
     std::replace(name.begin(), name.end(), '_', '-');
     const std::string place = file + ": " + item.name + " for marey " + verb.get_name();
@@ -120,47 +124,99 @@ void set_default(CLI::App& verb, const CLI::ConfigItem& item, const std::string&
     try {
         const bool is_flag = option->get_items_expected_max() == 0;
         if (is_flag) {
-            if (item.inputs != std::vector<std::string>{"true"} &&
-                item.inputs != std::vector<std::string>{"false"})
+            if (item.values != std::vector<std::string>{"true"} &&
+                item.values != std::vector<std::string>{"false"})
                 throw Error(place + ": expected true or false");
-            if (item.inputs.front() == "false") return;
+            if (item.values.front() == "false") return;
         }
-        for (const std::string& value : item.inputs) option->add_result(value);
+        for (const std::string& value : item.values) option->add_result(value);
         option->run_callback();
     } catch (const CLI::ParseError& error) {
         throw Error(place + ": " + error.what());
     }
 }
 
-void read_defaults(CLI::App& verb, const fs::path& path, std::vector<std::string> section) {
-    std::ifstream file(path);
-    if (!file) return;
-    std::stringstream stream;
-    stream << file.rdbuf();
-    const std::string text = stream.str();
-    if (text.find(section.empty() ? verb.get_name() : section.back()) == text.npos) return;
-    if (const std::string error = toml_syntax_error(text); !error.empty())
-        throw Error(path.string() + ": " + error);
-    section.push_back(verb.get_name());
-    std::vector<CLI::ConfigItem> items;
-    try {
-        items = CLI::ConfigTOML().from_config(stream);
-    } catch (const CLI::Error& error) {
-        throw Error(path.string() + ": " + error.what());
+/// Moves a value from the front of a line to `value`: true, false, a number, or a text in quotation marks.
+bool take_value(std::string_view& line, std::string& value) {
+    const char quote = line.front();
+    std::size_t end = 0;
+    if (quote == '"' || quote == '\'') {
+        for (end = 1; end < line.size() && line[end] != quote; ++end) {
+            if (quote == '"' && line[end] == '\\') ++end;
+            if (end < line.size()) value += line[end];
+        }
+        if (++end > line.size()) return false;
+    } else {
+        end = std::min(line.find_first_of(" \t\r,]#"), line.size());
+        value = line.substr(0, end);
+        if (value != "true" && value != "false" && value.find_first_not_of("+-.0123456789") != value.npos)
+            return false;
     }
-    for (const CLI::ConfigItem& item : items) {
-        const bool is_value = item.name != "++" && item.name != "--";  // which mark sections
-        if (is_value && item.parents == section) set_default(verb, item, path.string());
+    line.remove_prefix(end);
+    return true;
+}
+
+/// Adds the values in the rest of a line: one, or those of a list, which may go on in the next line.
+bool take_values(std::string_view line, bool& is_list, std::vector<std::string>& values) {
+    bool has_value = is_list;
+    while (true) {
+        line.remove_prefix(std::min(line.find_first_not_of(is_list ? " \t\r," : " \t\r"), line.size()));
+        if (line.empty() || line.front() == '#') return has_value;
+        if (line.front() == (is_list ? ']' : '[') && is_list == has_value) {
+            is_list = !is_list;
+            line.remove_prefix(1);
+        } else if ((has_value && !is_list) || !take_value(line, values.emplace_back())) {
+            return false;
+        }
+        has_value = true;
     }
+}
+
+/// The entries of one section of a TOML file. The other sections are not checked.
+std::vector<FileDefault> read_section(std::istream& file, const std::string& section,
+                                      const std::string& path) {
+    constexpr std::string_view kKey = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    std::vector<FileDefault> entries;
+    std::string whole;
+    bool is_ours = false, is_list = false;
+    std::size_t number = 0;
+    const auto require = [&](bool is_valid) {
+        if (!is_valid)
+            throw Error(fmt::format("{}: line {}: expected KEY = VALUE, with texts in quotation marks", path,
+                                    number));
+    };
+    while (std::getline(file, whole)) {
+        ++number;
+        std::string_view line = whole;
+        line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+        if (is_list) {
+            require(take_values(line, is_list, entries.back().values));
+        } else if (line.starts_with('[')) {
+            const std::size_t end = std::min(line.find_first_of("] \t\r#"), line.size());
+            is_ours = line.substr(1, end - 1) == section;
+            require(!is_ours || line.substr(end).starts_with(']'));
+        } else if (is_ours && !line.empty() && line.front() != '#') {
+            const std::size_t end = std::min(line.find_first_not_of(kKey), line.size());
+            const std::size_t equals = line.find_first_not_of(" \t", end);
+            require(end > 0 && equals != line.npos && line[equals] == '=');
+            entries.push_back({std::string(line.substr(0, end)), {}});
+            require(take_values(line.substr(equals + 1), is_list, entries.back().values));
+        }
+    }
+    require(!is_list);
+    return entries;
 }
 
 /// Sets the options of a verb that were not given on the command line. The nearest pyproject.toml, in the
 /// current folder or above it, comes before the user's own file. Throws marey::Error, with the file, for
 /// unknown options and invalid values, and for options that choose files to write.
 void set_file_defaults(CLI::App& verb) {
-    if (const fs::path project = nearest_pyproject(); !project.empty())
-        read_defaults(verb, project, {"tool", "marey"});
-    if (const fs::path own = user_file(); !own.empty()) read_defaults(verb, own, {});
+    for (const auto& [path, group] :
+         {std::pair(nearest_pyproject(), "tool.marey."), std::pair(user_file(), "")}) {
+        std::ifstream file(path);
+        for (const FileDefault& entry : read_section(file, group + verb.get_name(), path.string()))
+            set_default(verb, entry, path.string());
+    }
 }
 
 // CLI11 keeps the words after the first unknown one in the app; Options::command registers where to copy

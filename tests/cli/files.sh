@@ -21,7 +21,7 @@ check "report: --html takes no file" 2 '^marey: x\.html: No such file' "$marey" 
 # A file with defaults is valid, or an error; files of others are not read.
 mkdir project
 printf '[tool.marey.report]\nrows 5\n' >project/pyproject.toml
-check "defaults: a syntax error" 2 'pyproject\.toml: line 2: expected .=. after the key' \
+check "defaults: a syntax error" 2 'pyproject\.toml: line 2: expected KEY = VALUE' \
     sh -c "cd project && '$marey' report ../a.marey"
 printf '[tool.other]\nrows 5\n' >project/pyproject.toml
 check "defaults: a syntax error in a file without a section for Marey" 0 parse sh -c "cd project && '$marey' report ../a.marey"

@@ -65,6 +65,12 @@ def test_run_takes_options_of_sessions_from_files(folder):
         ('limit = "many"', "expected a non-negative integer"),
         ("by_thread = 3", "expected true or false"),
         ('output = "/etc/passwd"', "cannot be set in a file"),
+        ("sort = total", "line 2: expected KEY = VALUE, with texts in quotation marks"),
+        ("limit 5", "line 2: expected KEY = VALUE"),
+        ('sort = "total', "line 2: expected KEY = VALUE"),
+        ("limit = 5 by_thread = true", "line 2: expected KEY = VALUE"),
+        ('exclude = ["a", # comment\n "b"\nlimit = 1', "line 4: expected KEY = VALUE"),
+        ("limit = 1\n[tool.marey.report", "line 3: expected KEY = VALUE"),
     ],
 )
 def test_wrong_defaults_are_one_line_of_error(folder, line, message):
@@ -73,6 +79,14 @@ def test_wrong_defaults_are_one_line_of_error(folder, line, message):
     done = run(folder, "report", "app.marey")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "pyproject.toml" in done.stderr and message in done.stderr
+
+
+def test_sections_of_other_programs_are_not_checked(folder):
+    recorded(folder)
+    others = "[tool.other]\nrows 5\nlong = \"\"\"\nseveral lines\"\"\"\nlists = [\n  [1, 2],\n]\n"
+    ours = "[tool.marey.report]\r\nexclude = [ # comment\n  \"a \\\" b\", 'it]',\n]\n\nlimit = 1 # comment\n"
+    (folder / "pyproject.toml").write_text(others + ours)
+    assert "(--limit 0 shows all)" in run(folder, "report", "app.marey").stdout
 
 
 def profiled(folder, table, given="config=True", shown=""):
