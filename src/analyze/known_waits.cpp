@@ -109,6 +109,19 @@ const WaitTable& wait_table() {
     return table;
 }
 
+/// Of a range that the program marked: its first word says it, as in "wait for workers".
+WaitKind marked_wait_kind(std::string_view name) {
+    const auto starts_with_word = [&](std::string_view word) {
+        const auto is_equal = [](char lower, char b) { return lower == (b | 0x20); };  // also in capitals
+        return name.size() >= word.size() && std::equal(word.begin(), word.end(), name.begin(), is_equal) &&
+               (name.size() == word.size() ||
+                std::string_view(" _-:.([").find(name[word.size()]) != name.npos);
+    };
+    if (starts_with_word("wait") || starts_with_word("waiting")) return WaitKind::Work;
+    if (starts_with_word("sleep") || starts_with_word("sleeping")) return WaitKind::Sleep;
+    return starts_with_word("idle") ? WaitKind::Events : WaitKind::None;
+}
+
 }  // namespace
 
 std::span<const std::string> known_waits() {
@@ -125,6 +138,7 @@ WaitKind wait_kind(std::string_view name) {
 WaitKind wait_kind(const Trace& trace, const SiteInfo& site) {
     const std::string_view name = trace.string(site.name);
     if (site.scope == Scope::CFunction) return wait_kind(name);
+    if (site.scope == Scope::User) return marked_wait_kind(name);
     if (site.scope != Scope::PythonFunction || is_program_file(trace.string(site.file)))
         return WaitKind::None;
     const auto [path, function] = parse_python_name(name);

@@ -39,6 +39,14 @@ TEST(KnownWaits, AreFunctionsOfTheStandardLibraryAndOfInstalledPackages) {
     EXPECT_FALSE(is_wait("select.epoll.poll", "", Scope::User));
 }
 
+TEST(KnownWaits, AreMarkedRangesWhoseFirstWordSaysSo) {
+    for (const char* name : {"wait for room", "Waiting: queue", "wait", "sleep 5", "idle", "IDLE_LOOP"})
+        EXPECT_TRUE(is_wait(name, "", Scope::User)) << name;
+    for (const char* name : {"await reply", "waiter", "make documents wait", "waits", "idleness", ""})
+        EXPECT_FALSE(is_wait(name, "", Scope::User)) << name;
+    EXPECT_FALSE(is_wait("wait", "/home/me/shop/queue.py"));
+}
+
 TEST(KnownWaits, HaveAPurpose) {
     EXPECT_EQ(wait_kind("time.sleep"), WaitKind::Sleep);
     EXPECT_EQ(wait_kind("_thread.lock.acquire"), WaitKind::Lock);
