@@ -158,6 +158,24 @@ class RunMeasure {
         return text;
     }
 
+    /// The rules that ranges of this name may count for: those of paths always.
+    const std::vector<std::uint32_t>& rules_of_name(std::uint32_t slot) {
+        if (slot >= of_name_.size()) of_name_.resize(slot * std::size_t{2} + 1);
+        std::optional<std::vector<std::uint32_t>>& found = of_name_[slot];
+        if (found) return *found;
+        found.emplace();
+        const std::vector<std::string> names = spellings(paths_.names.names[slot].text);
+        for (std::uint32_t i = 0; i < rules_.size(); ++i) {
+            const BudgetRule& rule = rules_[i];
+            const auto is_meant = [&](const std::string& text) { return fits(rule.pattern, text); };
+            const bool is_any = rule.of == BudgetOf::All && rule.metric < BudgetMetric::Memory;
+            if (is_any || rule.of == BudgetOf::Path ||
+                (rule.of == BudgetOf::Name && std::ranges::any_of(names, is_meant)))
+                found->push_back(i);
+        }
+        return *found;
+    }
+
     /// The rules that a node's ranges count for.
     NodeRules& rules_at(std::uint32_t node) {
         if (node >= of_node_.size()) of_node_.resize(node * std::size_t{2} + 1);
@@ -165,16 +183,11 @@ class RunMeasure {
             of_node_[node];  // stays there: the nodes above have smaller numbers
         if (found) return *found;
         found.emplace();
-        const std::vector<std::string> names = spellings(paths_.name(node).text);
         const std::string path = has_paths_ ? path_text(node) : "";
-        for (std::uint32_t i = 0; i < rules_.size(); ++i) {
+        for (const std::uint32_t i : rules_of_name(paths_.tree.nodes[node].slot)) {
             const BudgetRule& rule = rules_[i];
-            const auto is_meant = [&](const std::string& text) { return fits(rule.pattern, text); };
-            const bool is_any = rule.of == BudgetOf::All && rule.metric < BudgetMetric::Memory;
-            const bool is_match = is_any ||
-                                  (rule.of == BudgetOf::Name && std::ranges::any_of(names, is_meant)) ||
-                                  (rule.of == BudgetOf::Path &&
-                                   (path.ends_with("/" + rule.pattern) || fits("*/" + rule.pattern, path)));
+            const bool is_match = rule.of != BudgetOf::Path || path.ends_with("/" + rule.pattern) ||
+                                  fits("*/" + rule.pattern, path);
             if (!is_match || !can_measure(rule.metric, node)) continue;
             bool is_inner = false;
             std::uint32_t above = rule.metric == BudgetMetric::Time ? paths_.tree.nodes[node].parent : kNoRow;
@@ -242,17 +255,19 @@ class RunMeasure {
         }
         if (rule.statistic != BudgetStatistic::Sum) {
             value.is_known = !parts.empty();
-            std::ranges::sort(parts);
             if (value.is_known) value.most = statistic_of(parts, rule);
         }
         value.least = value.most;
         if (rule.per_step && rule.order == BudgetOrder::Equal && rule.percent == 100)
-            value.least = parts.front();
+            value.least = *std::ranges::min_element(parts);
     }
-    static double statistic_of(const std::vector<double>& sorted, const BudgetRule& rule) {
-        if (rule.statistic == BudgetStatistic::Percentile)
-            return sorted[rule.percent == 0 ? 0 : nearest_rank(sorted.size(), rule.percent)];
-        return std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(sorted.size());
+    static double statistic_of(std::vector<double>& parts, const BudgetRule& rule) {
+        if (rule.statistic != BudgetStatistic::Percentile)
+            return std::accumulate(parts.begin(), parts.end(), 0.0) / static_cast<double>(parts.size());
+        const std::size_t rank = rule.percent == 0 ? 0 : nearest_rank(parts.size(), rule.percent);
+        const auto found = parts.begin() + static_cast<std::ptrdiff_t>(rank);
+        std::ranges::nth_element(parts, found);
+        return *found;
     }
 
     /// For each rule, the nearest place in the program around the ranges with the largest part of the value.
@@ -302,6 +317,7 @@ class RunMeasure {
     const CompareOptions options_;
     Comparison::Paths paths_;
     bool has_paths_ = false;
+    std::vector<std::optional<std::vector<std::uint32_t>>> of_name_;  ///< by slot
     std::vector<std::optional<NodeRules>> of_node_;
     std::vector<std::vector<double>> parts_;  ///< by rule: of steps or calls
     std::vector<Finding> findings_;
