@@ -35,6 +35,7 @@ ROOMS = {
     "src/record":         [PUBLIC, DETAIL, "src/native", "src/base"],
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/nvtx":   [PUBLIC, DETAIL, "src/record", "src/base"],
+    "src/sources/sampling": [PUBLIC, DETAIL, "src/record", "src/native", "src/base"],
     "src/sources/memory": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base", "src/trace/device_names.h"],
     "src/sources/mpi":    [PUBLIC, LOCKS],

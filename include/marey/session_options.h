@@ -62,6 +62,7 @@ struct SessionOptions {
     bool profile_memory = false;   ///< record allocation reports
     bool with_flops = false;       ///< record the inputs for the formulas of flops.h; implies concrete_inputs
     bool with_stack = false;       ///< record Python calls
+    std::uint32_t sample = 0;      ///< sample the stacks of threads so often per second of CPU time; 0: never
     bool with_modules = false;     ///< record the submodules of modules (marey/modules.h)
     CallOptions calls{};           ///< selects the Python calls
     /// The devices to record: names for find_device(), such as "cuda". Unavailable devices are left out, and
@@ -141,6 +142,7 @@ inline constexpr SessionOption kSessionOptions[] = {
     {&SessionOptions::record_command_line, "record_command_line", "command_line"},
     {&SessionOptions::profile_memory, "profile_memory", "memory", "--memory",
      "Record allocation reports too (see marey memory)"},
+    {&SessionOptions::sample, "sample", "sample"},
     {&SessionOptions::record_shapes, "record_shapes", "shapes", "--shapes",
      "Record the shapes of arrays that operations take and return"},
     {&SessionOptions::concrete_inputs, "concrete_inputs", "inputs"},

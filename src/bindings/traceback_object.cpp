@@ -9,6 +9,7 @@
 #include <marey/traceback.h>
 
 #include "bindings/range_objects.h"
+#include "sources/python/sampled_code.h"
 #include "sources/python/traceback_source.h"
 
 namespace marey::bindings {
@@ -205,6 +206,7 @@ bool add_traceback(PyObject* module) noexcept {
         PyModule_AddObjectRef(module, "CapturedTraceback", reinterpret_cast<PyObject*>(traceback_type)) != 0)
         return false;
     python::offer_python_stacks({wrap, is_traceback, traceback_of});
+    python::offer_python_sampling();
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -108,6 +109,7 @@ class DoctorVerb final : public Verb {
                 throw Error(fmt::format("{} of {} ranges were recorded", trace.ranges().size(), kRanges));
             add_line(State::Ok, "recording", fmt::format("into {}", folder_));
             check_clock(trace);
+            check_sampling();
             return true;
         } catch (const Error& error) {
             ::unlink(path.c_str());
@@ -130,6 +132,26 @@ class DoctorVerb final : public Verb {
         for (const CostInfo& cost : trace.costs())
             costs += fmt::format("{}{} {:.1f} ns", costs.empty() ? "" : ", ", cost.kind, cost.ns);
         add_line(State::Ok, "costs", costs);
+    }
+
+    /// Which clock samples have: that of perf_event_open, unless it is refused.
+    void check_sampling() {
+        Session session;
+        session.start({.sample = 1000});
+        using Clock = std::chrono::steady_clock;
+        for (const auto end = Clock::now() + std::chrono::milliseconds(30); Clock::now() < end;) {
+        }
+        const Trace trace = session.stop();
+        if (trace.sampling().empty()) {
+            add_line(State::Off, "sampling", "not available");
+        } else if (trace.string(trace.sampling()[0].clock) == "perf_event") {
+            add_line(State::Ok, "sampling", "by a clock for each thread (perf_event_open)");
+        } else {
+            add_line(State::Off, "sampling",
+                     "by a thread that looks at the others: perf_event_open is refused",
+                     "rates above 1,000 are not reached; let containers use perf_event_open, and set "
+                     "kernel.perf_event_paranoid to 2 or less");
+        }
     }
 
     void check_space() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -138,6 +139,9 @@ class RunVerb final : public Verb {
         options.flag(c_calls_, "--c-calls", "Record calls into C functions too (default on Python 3.12+)");
         options.flag(no_c_calls_, "--no-c-calls",
                      "Do not record calls into C functions (default on Python 3.11)");
+        options.flag_or_text(sample_, "--sample", "1000", "RATE",
+                             "Sample the stacks of any program, RATE times per second of CPU time (1000)");
+        options.flag(calls_, "--calls", "Record Python calls too, with --sample (default without it)");
         options.flag(no_calls_, "--no-calls", "Do not record Python calls, only marked ranges");
         options.flag(no_values_, "--no-values", "Do not record the values of ranges");
         options.flag(no_command_line_, "--no-command-line", "Do not record the program's arguments");
@@ -230,7 +234,7 @@ class RunVerb final : public Verb {
         if (ring_) policy = "ring";
         if (no_values_) text += ",values=off";
         if (no_command_line_) text += ",command_line=off";
-        return text + device_setting() + session_.entries() + call_settings() +
+        return text + device_setting() + sample_setting() + session_.entries() + call_settings() +
                fmt::format(",tree={}:{}", tree_, ::getpid());
     }
 
@@ -252,11 +256,28 @@ class RunVerb final : public Verb {
         return "," + option_entry("devices", gpu_);
     }
 
+    std::string sample_setting() const {
+        if (sample_.empty()) return "";
+        constexpr std::uint32_t kMost = 10000;
+        std::uint32_t rate = 0;
+        const char* const end = sample_.data() + sample_.size();
+        if (const auto read = std::from_chars(sample_.data(), end, rate);
+            read.ptr != end || read.ec != std::errc() || rate == 0 || rate > kMost)
+            throw Error(
+                fmt::format("run: --sample: invalid rate '{}': expected samples per second of CPU time, "
+                            "1 to {}",
+                            printable(sample_), kMost));
+        return fmt::format(",sample={}", rate);
+    }
+
+    bool records_calls() const { return !no_calls_ && (calls_ || sample_.empty()); }
+
     std::string call_settings() const {
+        if (calls_ && no_calls_) throw Error("run: --calls and --no-calls are mutually exclusive");
         if (c_calls_ && no_c_calls_) throw Error("run: --c-calls and --no-c-calls are mutually exclusive");
         if (start_folder_.empty()) return "";
         const char* const c_calls = c_calls_ ? "on" : no_c_calls_ ? "off" : "auto";
-        return fmt::format(",c_calls={},calls={}", c_calls, no_calls_ ? "off" : "on");
+        return fmt::format(",c_calls={},calls={}", c_calls, records_calls() ? "on" : "off");
     }
 
     /// The changes to the environment of the program.
@@ -267,7 +288,8 @@ class RunVerb final : public Verb {
                             {"MAREY_PACKAGE", std::nullopt}};
         if (session_.wanted().with_nvtx || !gpu_.empty()) load_with_nvtx(variables);
         // The Python package records calls and the GPU without this library; other processes need it.
-        const bool is_alone = is_python_ && no_children_ && !no_calls_;
+        if (!sample_.empty()) preload(variables);
+        const bool is_alone = is_python_ && no_children_ && records_calls();
         if (gpu_ == "cuda" && !is_alone) load_with_cuda(variables);
         if (start_folder_.empty()) return variables;
         const std::string path = environment_text("PYTHONPATH");
@@ -275,6 +297,12 @@ class RunVerb final : public Verb {
         if (torch_) variables.emplace_back("MAREY_TORCH", "1");
         if (no_children_) variables.emplace_back("MAREY_CHILDREN", "0");
         return variables;
+    }
+
+    /// Makes every program load the library: samples need nothing of the program.
+    static void preload(Variables& variables) {
+        const std::string others = environment_text("LD_PRELOAD");
+        variables.emplace_back("LD_PRELOAD", nvtx::library_path() + (others.empty() ? "" : ":" + others));
     }
 
     /// Makes programs that are not linked to Marey load it when they first use NVTX or CUDA. These variables
@@ -494,6 +522,8 @@ class RunVerb final : public Verb {
     bool ring_ = false;
     bool c_calls_ = false;
     bool no_c_calls_ = false;
+    std::string sample_;
+    bool calls_ = false;
     bool no_calls_ = false;
     bool no_values_ = false;
     bool no_command_line_ = false;

@@ -135,6 +135,8 @@ class Walk {
     void run(Frame at, std::uintptr_t link, StackBounds bounds, KeptStack* kept) noexcept;
     /// With every rule read again, and nothing kept.
     void run_plainly(Frame at, StackBounds bounds) noexcept;
+    /// In a copy of the stack: the word at `place` is at `place + shift`.
+    void run_in_copy(Frame at, std::uintptr_t link, const StackBounds& bounds, std::uintptr_t shift) noexcept;
 
     std::size_t count() const noexcept { return count_; }
 
@@ -153,15 +155,15 @@ class Walk {
 };
 
 bool read_word(const StackBounds& stack, const Frame& at, std::uintptr_t place,
-               std::uintptr_t& word) noexcept {
+               std::uintptr_t& word, std::uintptr_t shift) noexcept {
     if (place < at.sp || place > stack.high - sizeof word || place % sizeof word != 0) return false;
-    word = word_at(place);
+    word = word_at(place + shift);
     return true;
 }
 
 /// The caller of step.frame, into `caller`. False: there is none, or it cannot be found.
 bool find_caller(const StackBounds& stack, const FrameRule& rule, std::uintptr_t link, Step& step,
-                 Frame& caller) noexcept {
+                 Frame& caller, std::uintptr_t shift = 0) noexcept {
     const Frame& at = step.frame;
     std::uintptr_t address = link;
     std::uintptr_t cfa = 0;
@@ -189,11 +191,11 @@ bool find_caller(const StackBounds& stack, const FrameRule& rule, std::uintptr_t
     if (cfa < at.sp || cfa > stack.high || (has_return ? cfa == at.sp : link == 0)) return false;
     if (has_return) {
         step.return_at = cfa + static_cast<std::uintptr_t>(return_offset);
-        if (!read_word(stack, at, step.return_at, address)) return false;
+        if (!read_word(stack, at, step.return_at, address, shift)) return false;
     }
     if (has_pointer) {
         step.fp_at = cfa + static_cast<std::uintptr_t>(pointer_offset);
-        if (!read_word(stack, at, step.fp_at, caller.fp)) return false;
+        if (!read_word(stack, at, step.fp_at, caller.fp, shift)) return false;
     }
     caller.pc = without_signature(address) - 1;
     caller.sp = cfa;
@@ -205,7 +207,7 @@ bool find_caller(const StackBounds& stack, const FrameRule& rule, std::uintptr_t
 bool find_interrupted(Frame& at, std::uintptr_t& link, StackBounds& stack) noexcept {
     Frame found{};
     const auto read = [&](std::size_t offset, std::uintptr_t& word) {
-        return read_word(stack, at, at.sp + offset, word);
+        return read_word(stack, at, at.sp + offset, word, 0);
     };
 #if defined(__aarch64__)
     constexpr std::size_t kContext = 128;  // after the siginfo_t
@@ -324,6 +326,17 @@ bool has_left_capture(const ThreadStack& thread, std::uintptr_t here) noexcept {
     return thread.capturing_at < here && (holds_both(thread.bounds) || holds_both(stack_bounds_at(here)));
 }
 
+void Walk::run_in_copy(Frame at, std::uintptr_t link, const StackBounds& bounds,
+                       std::uintptr_t shift) noexcept {
+    for (Step step{at}; has_room(); step = {at}) {
+        Frame caller{};
+        if (!find_caller(bounds, frame_rule_at(at.pc, may_lock_), link, step, caller, shift)) return;
+        link = 0;
+        at = caller;
+        add(at);
+    }
+}
+
 /// Finds the stack of `from` and runs `walk` there.
 void run(Walk& walk, const Frame& from, std::uintptr_t link) noexcept {
     ThreadStack& thread = thread_stack;
@@ -393,6 +406,17 @@ std::size_t capture_native_stack_from(const FrameRegisters& from, std::uintptr_t
     const Frame at{from.pc, from.sp, from.fp};
     if (room != 0) walk.add(at);
     run(walk, at, from.link);
+    return walk.count();
+}
+
+std::size_t walk_copied_stack(const FrameRegisters& from, const std::byte* copy, std::size_t bytes,
+                              std::uintptr_t* out, std::size_t room,
+                              std::uintptr_t* stack_pointers) noexcept {
+    Walk walk(out, room, 0, stack_pointers, true);
+    const Frame at{from.pc, from.sp, from.fp};
+    if (room != 0) walk.add(at);
+    walk.run_in_copy(at, from.link, {from.sp, from.sp + bytes},
+                     reinterpret_cast<std::uintptr_t>(copy) - from.sp);
     return walk.count();
 }
 

@@ -34,6 +34,11 @@ std::size_t capture_native_stack(std::uintptr_t* out, std::size_t room, std::siz
 std::size_t capture_native_stack_from(const FrameRegisters& from, std::uintptr_t* out, std::size_t room,
                                       std::uintptr_t* stack_pointers = nullptr) noexcept;
 
+/// The stack of a thread that does not run, from a copy of its memory: of `bytes` bytes at `from.sp`, which
+/// are at `copy`. Ends where the copy does.
+std::size_t walk_copied_stack(const FrameRegisters& from, const std::byte* copy, std::size_t bytes,
+                              std::uintptr_t* out, std::size_t room, std::uintptr_t* stack_pointers) noexcept;
+
 /// For tests: capture_native_stack() without anything that is kept.
 std::size_t walk_whole_native_stack(std::uintptr_t* out, std::size_t room) noexcept;
 

@@ -163,6 +163,20 @@ std::uint32_t JournalWriter::intern_module(std::string_view path, std::string_vi
     return id;
 }
 
+void JournalWriter::add_code_place(std::uint32_t place, std::uint32_t site, std::uint32_t line) noexcept {
+    const ScopedLock lock(recorder_mutex);
+    names_.add_code_place(place, site, line);
+    publish_names();
+}
+
+void JournalWriter::add_module(std::string_view path, std::string_view build_id, std::uint64_t bias,
+                               std::uint64_t begin, std::uint64_t end) noexcept {
+    const ScopedLock lock(recorder_mutex);
+    const std::uint32_t id = names_.intern_module(path, build_id, bias);
+    if (id != 0) names_.add_module_extent(id, begin, end);
+    publish_names();
+}
+
 // ---- the journal ----
 
 void JournalWriter::append(std::span<const std::byte> record) noexcept {

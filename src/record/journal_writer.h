@@ -37,6 +37,11 @@ class JournalWriter {
         MAREY_EXCLUDES(recorder_mutex);
     std::uint32_t intern(std::string_view text) noexcept MAREY_EXCLUDES(recorder_mutex);
     std::uint32_t intern_key(std::string_view text) noexcept MAREY_EXCLUDES(recorder_mutex);
+    void add_code_place(std::uint32_t place, std::uint32_t site, std::uint32_t line) noexcept
+        MAREY_EXCLUDES(recorder_mutex);
+    /// Interns a module, with its place in memory.
+    void add_module(std::string_view path, std::string_view build_id, std::uint64_t bias, std::uint64_t begin,
+                    std::uint64_t end) noexcept MAREY_EXCLUDES(recorder_mutex);
     std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias) noexcept
         MAREY_EXCLUDES(recorder_mutex);
     /// Called by the owner of a log before it writes a site that it may have looked up before the capture

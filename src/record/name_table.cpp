@@ -117,6 +117,17 @@ std::uint32_t NameTable::intern_module(std::string_view path, std::string_view b
     return record.id;
 }
 
+void NameTable::add_code_place(std::uint32_t place, std::uint32_t site, std::uint32_t line) {
+    append(stream_, detail::CodePlaceRecord{
+                        {static_cast<std::uint16_t>(detail::NameKind::CodePlace), 0, 0}, place, site, line, 0});
+}
+
+void NameTable::add_module_extent(std::uint32_t module, std::uint64_t begin, std::uint64_t end) {
+    append(stream_,
+           detail::ModuleExtentRecord{
+               {static_cast<std::uint16_t>(detail::NameKind::ModuleExtent), 0, 0}, module, 0, begin, end});
+}
+
 void NameTable::insert(const Table& table, DynamicName* name) noexcept {
     std::size_t at = name->hash & table.mask;
     while (table.slots[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & table.mask;

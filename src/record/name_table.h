@@ -99,6 +99,11 @@ class NameTable {
                               std::uint32_t flags = 0, std::uint32_t category = 0)
         MAREY_REQUIRES(recorder_mutex);
     /// A program or library. The same path, build id and place get the same id. 0: no space left.
+    /// Names for samples (log_format.h).
+    void add_code_place(std::uint32_t place, std::uint32_t site, std::uint32_t line)
+        MAREY_REQUIRES(recorder_mutex);
+    void add_module_extent(std::uint32_t module, std::uint64_t begin, std::uint64_t end)
+        MAREY_REQUIRES(recorder_mutex);
     std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias)
         MAREY_REQUIRES(recorder_mutex);
     /// A site without file and line, which find_dynamic finds from the next show() to the next

@@ -114,6 +114,9 @@ std::uint32_t ThreadRegistry::number_of(std::int64_t os_tid) noexcept {
     for (const AbsentThread& each : absent_) {
         if (each.stack.os_tid == os_tid && find(each.id) == nullptr) return each.id;
     }
+    for (const NotedThread& each : noted_) {
+        if (each.os_tid == os_tid && find(each.id) == nullptr) return each.id;
+    }
     return next_id_++;
 }
 

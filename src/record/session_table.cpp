@@ -40,6 +40,7 @@ std::uint32_t option_bits(const SessionOptions& options, std::uint32_t device_ty
     if (options.with_flops) bits |= detail::kOptionFlops;
     if (options.with_stack) bits |= detail::kOptionStacks;
     if (options.with_modules) bits |= detail::kOptionModules;
+    if (options.sample != 0) bits |= detail::kOptionSamples;
     return bits;
 }
 
@@ -144,6 +145,7 @@ RecordingNeeds SessionTable::needs() noexcept {
         const std::uint32_t devices = session->pauses_devices ? 0 : session->device_types;
         needs.option_bits |= option_bits(session->options, devices);
         needs.device_types |= devices;
+        needs.sample_rate = std::max(needs.sample_rate, session->options.sample);
         needs.timed_devices |= devices & session->timed_devices;
         if (devices != 0) needs.device_activities |= session->options.device_activities;
         if (!session->options.with_stack) continue;

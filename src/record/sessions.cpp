@@ -71,6 +71,7 @@ void Recorder::open_output(SessionEntry& session) {
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
     if (options.control) allow_control();
+    if (options.sample != 0) sampling::register_source();
     const RequestedDevices devices = find_devices(
         options.devices, options.device_activities);  // loads and registers them: no lock is held
     const std::string nvtx_inactive = options.with_nvtx ? nvtx_inactive_reason() : std::string();

@@ -33,6 +33,7 @@ struct RecordingNeeds {
     std::uint32_t scopes = 0;       ///< bits by Scope; 0: nothing records
     std::uint32_t option_bits = 0;  ///< detail::OptionBits
     std::vector<SessionCalls> calls{};
+    std::uint32_t sample_rate = 0;   ///< samples per second of CPU time; 0: none
     std::uint32_t device_types = 0;  ///< bits by DeviceType: devices whose work is needed
     std::uint32_t device_activities = 0;
     std::uint32_t timed_devices = 0;  ///< likewise: devices on which ranges are timed with events
@@ -55,5 +56,10 @@ class Source {
     /// In the child of a fork, where nothing records any more: discard the parent's state.
     virtual void forked() noexcept = 0;
 };
+
+/// Registers the source of samples, once. It is in this library, in a room that this one does not include.
+namespace sampling {
+void register_source() noexcept;
+}
 
 }  // namespace marey

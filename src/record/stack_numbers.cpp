@@ -103,6 +103,14 @@ std::uint32_t StackNumbers::add(std::span<const std::uint64_t> frames) noexcept 
     return number;
 }
 
+bool StackNumbers::get(std::uint32_t number, std::uint32_t& outer, std::uint64_t& frame) const noexcept {
+    const Node* const node = number != 0 && number <= kBlocks * kStackNodes ? node_at(number) : nullptr;
+    if (node == nullptr || detail::load_acquire(node->is_complete) == 0) return false;
+    outer = detail::load_relaxed(node->outer);
+    frame = detail::load_relaxed(node->frame);
+    return true;
+}
+
 bool StackNumbers::mirror(Spool* spool) noexcept {
     is_behind_.store(false, std::memory_order_seq_cst);
     const std::uint32_t used = used_.load(std::memory_order_relaxed);

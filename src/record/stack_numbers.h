@@ -27,6 +27,10 @@ class StackNumbers {
     std::uint32_t add(std::uint32_t outer, std::uint64_t frame) noexcept;
     /// Of all frames, innermost first.
     std::uint32_t add(std::span<const std::uint64_t> frames) noexcept;
+    /// The numbers given out are 1 to this.
+    std::uint32_t count() const noexcept { return used_.load(std::memory_order_acquire); }
+    /// What a number stands for. False: it is not complete.
+    bool get(std::uint32_t number, std::uint32_t& outer, std::uint64_t& frame) const noexcept;
     /// Nodes have been added for which the capture has no block: mirror() helps.
     bool is_behind() const noexcept { return is_behind_.load(std::memory_order_relaxed); }
 

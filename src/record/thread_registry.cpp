@@ -169,8 +169,45 @@ void ThreadRegistry::write_start(const ThreadEntry& entry) noexcept {
     journal_.write(JournalKind::ThreadStarted, record);
 }
 
+void ThreadRegistry::write_start(const NotedThread& thread) noexcept {
+    detail::ThreadStartedRecord record{};
+    record.thread = thread.id;
+    record.name = thread.name;
+    record.os_tid = thread.os_tid;
+    record.ticks = thread.birth;
+    journal_.write(JournalKind::ThreadStarted, record);
+}
+
 void ThreadRegistry::write_starts() noexcept {
+    for (const NotedThread& thread : noted_) {
+        if (find(thread.id) == nullptr) write_start(thread);
+    }
     for (const auto& entry : entries_) write_start(*entry);
+}
+
+std::uint32_t ThreadRegistry::note_thread(std::int64_t os_tid, std::string_view name,
+                                          std::uint64_t birth) noexcept {
+    if (const ThreadEntry* const entry = find_os_thread(os_tid)) return entry->id;
+    try {
+        const NotedThread& noted =
+            noted_.emplace_back(NotedThread{number_of(os_tid), os_tid, journal_.names().intern(name), birth});
+        journal_.publish_names();
+        write_start(noted);
+        return noted.id;
+    } catch (const std::bad_alloc&) {
+        return 0;
+    }
+}
+
+void ThreadRegistry::forget_noted(std::int64_t os_tid) noexcept {
+    for (const NotedThread& each : noted_) {
+        if (each.os_tid != os_tid || find(each.id) != nullptr) continue;
+        detail::ThreadEndedRecord ended{};
+        ended.thread = each.id;
+        ended.ticks = Clock::now();
+        journal_.write(JournalKind::ThreadEnded, ended);
+    }
+    std::erase_if(noted_, [os_tid](const NotedThread& each) { return each.os_tid == os_tid; });
 }
 
 void ThreadRegistry::write_losses() noexcept {
@@ -378,6 +415,7 @@ bool ThreadRegistry::renew_state(ThreadEntry& entry) noexcept {
 std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* own,
                                                            bool is_prepared) noexcept {
     absent_.clear();
+    noted_.clear();
     std::vector<std::shared_ptr<Spool>> parent_spools;
     Entries kept;
     free_fork_copies([](const ForkCopy& copy) { return !copy.is_current; });

@@ -115,6 +115,11 @@ class ThreadRegistry {
     ThreadEntry* add_log(std::string_view name) noexcept MAREY_REQUIRES(recorder_mutex);
     /// It has left its chunk.
     void remove(ThreadEntry* entry) noexcept MAREY_REQUIRES(recorder_mutex);
+    /// The logical id of a thread by its system thread id: also of one that has not recorded. `birth`: when
+    /// it was first seen. Threads that have not recorded stay in the list until they are forgotten.
+    std::uint32_t note_thread(std::int64_t os_tid, std::string_view name, std::uint64_t birth) noexcept
+        MAREY_REQUIRES(recorder_mutex);
+    void forget_noted(std::int64_t os_tid) noexcept MAREY_REQUIRES(recorder_mutex);
     void set_name(ThreadEntry& entry, std::string_view name) noexcept MAREY_REQUIRES(recorder_mutex);
     /// Gives it a state in the current store, with its open ranges. Called by its owner, which has left its
     /// chunk.
@@ -151,6 +156,13 @@ class ThreadRegistry {
         bool in_journal;
         AbsentStack stack;
     };
+    /// A thread that was sampled before it has recorded.
+    struct NotedThread {
+        std::uint32_t id;
+        std::int64_t os_tid;
+        std::uint32_t name;
+        std::uint64_t birth;
+    };
     /// The memory of an entry that a child uses in place of its parent's.
     struct ForkCopy {
         ThreadEntry* entry;
@@ -168,6 +180,7 @@ class ThreadRegistry {
     ThreadEntry* find_os_thread(std::int64_t os_tid) const noexcept MAREY_REQUIRES(recorder_mutex);
     std::uint32_t number_of(std::int64_t os_tid) noexcept MAREY_REQUIRES(recorder_mutex);
     void write_start(const ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
+    void write_start(const NotedThread& thread) noexcept MAREY_REQUIRES(recorder_mutex);
     bool allocate_state(ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
     bool renew_state(ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept
@@ -188,6 +201,7 @@ class ThreadRegistry {
     Entries entries_ MAREY_GUARDED_BY(recorder_mutex);
     std::uint32_t next_id_ MAREY_GUARDED_BY(recorder_mutex) = 1;
     std::vector<AbsentThread> absent_ MAREY_GUARDED_BY(recorder_mutex);
+    std::vector<NotedThread> noted_ MAREY_GUARDED_BY(recorder_mutex);
     std::vector<ForkCopy> fork_copies_ MAREY_GUARDED_BY(recorder_mutex);
 };
 

@@ -262,7 +262,7 @@ void visit_table(Only<ModelTable::Samples>, auto&& visit) {
                 {.style = kWide}),
           whole(5, "state", &D::sample_state, "`running`, `waiting` or `preempted`",
                 {.name_of = name_by<SampleState, sample_state_name>}),
-          whole(6, "stack", &D::sample_stack, "Row of `stacks`: its innermost frame",
+          whole(6, "stack", &D::sample_stack, "Row of `sample_stacks`: its innermost frame",
                 {.cells = Stack, .null = Null::NoRow, .style = kWide}),
           whole(7, "range", &D::sample_range, "Row of `ranges`: the innermost at that time",
                 {.cells = Range, .null = Null::NoRow, .style = kRising}),
@@ -271,16 +271,17 @@ void visit_table(Only<ModelTable::Samples>, auto&& visit) {
 
 void visit_table(Only<ModelTable::Stacks>, auto&& visit) {
     const auto stack = columns_of(&D::stacks);
-    visit(TableInfo{ModelTable::Stacks, "stacks", "Frames and the stacks around them, outer ones first."},
-          stack(1, "frame", &StackInfo::frame, "Row of `frames`", {.cells = Frame, .style = kRising}),
-          stack(2, "outer", &StackInfo::outer, "Row of `stacks`: the stack around this frame",
+    visit(TableInfo{ModelTable::Stacks, "sample_stacks",
+                    "Frames and the stacks around them, outer ones first."},
+          stack(1, "frame", &StackInfo::frame, "Row of `sample_frames`", {.cells = Frame, .style = kRising}),
+          stack(2, "outer", &StackInfo::outer, "Row of `sample_stacks`: the stack around this frame",
                 {.cells = Stack, .null = Null::NoRow, .style = kRising}));
 }
 
 void visit_table(Only<ModelTable::Frames>, auto&& visit) {
     const auto frame = columns_of(&D::frames);
     visit(
-        TableInfo{ModelTable::Frames, "frames", "Places in functions that were on stacks."},
+        TableInfo{ModelTable::Frames, "sample_frames", "Places in functions that were on stacks."},
         frame(1, "name", &FrameInfo::name, "The function, or `library+0x12ab`", kText),
         frame(2, "file", &FrameInfo::file, "Source file", kRareText),
         frame(3, "line", &FrameInfo::line, "The line that ran", kRareNumber),

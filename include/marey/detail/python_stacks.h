@@ -50,6 +50,35 @@ struct PythonStacks {
     std::uint64_t (*frame_word)(const PythonFrame& frame) noexcept;
 };
 
+/// A Python frame as a sample has it: nothing of it may be used before it has been checked.
+struct SampledFrame {
+    std::uintptr_t code;    ///< the code object
+    std::uint32_t offset;   ///< of the instruction, in units of two bytes
+    std::uintptr_t anchor;  ///< an address inside the interpreter's native frame; 0: unknown
+};
+
+/// The functions of the extension that samples need. The first two are async-signal-safe, and read nothing
+/// without a check.
+struct PythonSampling {
+    /// The interpreter's state of the calling thread; null: it has none.
+    void* (*own_thread)() noexcept;
+    /// Writes the frames of a thread, innermost first, and returns their number. `is_own`: it is the calling
+    /// thread. `is_torn`: not all could be read.
+    std::size_t (*frames)(void* thread, bool is_own, SampledFrame* out, std::size_t room,
+                          bool& is_torn) noexcept;
+    /// Takes the GIL and gives the code places that have none their names. Not for a thread of Python.
+    void (*name_places)() noexcept;
+};
+/// Sets them, when the extension is loaded; null: Python ends.
+MAREY_API void set_python_sampling(const PythonSampling* sampling) noexcept;
+
+/// The places in code objects that samples have met, from number 1 on. False: there is none of that number.
+MAREY_API bool sampled_place(std::uint32_t place, std::uintptr_t& code, std::uint32_t& offset) noexcept;
+/// `site`: of the code; 0: samples leave it out; the largest number: it is not known any more.
+MAREY_API void name_sampled_place(std::uint32_t place, std::uint32_t site, std::uint32_t line) noexcept;
+/// A code object has been freed: what is at its address from now on is another one.
+MAREY_API void forget_sampled_code(std::uintptr_t code) noexcept;
+
 /// Sets the functions once, when the extension is loaded; they are never unset.
 MAREY_API void set_python_stacks(const PythonStacks* stacks) noexcept;
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         max_bytes: int | str
         policy: Literal["stop", "drop", "ring"]
         last: float
+        sample: int
         record_values: bool
         record_command_line: bool
         concrete_inputs: bool

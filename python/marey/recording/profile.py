@@ -57,6 +57,7 @@ class profile(Results):
         max_bytes (int): The size limit of the recording.
         policy (str): At the limit, "stop" recording, "drop" new events, or overwrite the oldest ones ("ring").
         last (float): Keep only this many seconds before the end.
+        sample (int): Sample the stacks of all threads, so many times per second of their CPU time.
         include (Iterable[str]): With ``with_stack``: record only calls in files and modules that match a pattern.
         exclude (Iterable[str]): With ``with_stack``: do not record calls in files and modules that match a pattern.
         fold_libraries (bool): Record only the outermost call into the standard library and installed packages.
