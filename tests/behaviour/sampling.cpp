@@ -47,13 +47,14 @@ std::uint64_t own_cpu_ns() {
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-/// Uses so much CPU time, most of it in user mode.
-#define BURN(name)                                                                        \
-    [[gnu::noinline, gnu::aligned(4096)]] void name(std::uint64_t ns) {                   \
-        volatile std::uint64_t number = 1;                                                \
-        for (const std::uint64_t end = own_cpu_ns() + ns; own_cpu_ns() < end;) {          \
-            for (int i = 0; i < 20000; ++i) number = number * 6364136223846793005ull + 1; \
-        }                                                                                 \
+/// Uses so much CPU time, most of it in user mode. Each has pages for itself, in a section without other
+/// code.
+#define BURN(name)                                                                             \
+    [[gnu::noinline, gnu::section(".burn"), gnu::aligned(4096)]] void name(std::uint64_t ns) { \
+        volatile std::uint64_t number = 1;                                                     \
+        for (const std::uint64_t end = own_cpu_ns() + ns; own_cpu_ns() < end;) {               \
+            for (int i = 0; i < 20000; ++i) number = number * 6364136223846793005ull + 1;      \
+        }                                                                                      \
     }
 BURN(burn_most)
 BURN(burn_some)
@@ -215,8 +216,8 @@ TEST(Sampling, SystemCallsDoNotEndEarlyAndErrnoStays) {
         std::thread runs([&] {
             for (int i = 0; i < 300; ++i) {
                 errno = 1000 + i;
-                for (volatile int k = 0; k < 300'000; k = k + 1) {
-                }
+                [[maybe_unused]] volatile int sum = 0;
+                for (int k = 0; k < 300'000; ++k) sum = k;
                 if (errno != 1000 + i) ++changed;
             }
         });

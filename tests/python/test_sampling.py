@@ -81,9 +81,9 @@ def test_samples_are_in_the_range_that_was_open(run_python):
     text = BURN + READ + """
 import marey
 with marey.profile(sample=1000) as profile:
-    with marey.range("outer"):
+    with marey.record_function("outer"):
         burn_some(time.thread_time() + 0.1)
-        with marey.range("inner"):
+        with marey.record_function("inner"):
             burn_most(time.thread_time() + 0.2)
 samples = Samples(profile.trace)
 ranges = profile.trace.to_arrow("ranges").to_pydict()["name"]
@@ -112,13 +112,14 @@ import threading, time, types, marey
 
 EDGES = {
     "producer": {"consumer", "lopsided"},
-    "nested": {"producer", "nested"},
+    "nested": {"producer", "nested", "lopsided"},  # which closes the innermost one first
     "consumer": {"storm"},
     "lopsided": {"storm"},
     "raises": {"raises", "catches"},
     "catches": {"storm"},
     "made": {"storm"},
-    "awaited": {"outer_coroutine"},
+    "awaited": {"outer_coroutine", "<listcomp>"},  # which is a function of its own before 3.12
+    "<listcomp>": {"outer_coroutine"},
     "outer_coroutine": {"storm"},
     "storm": {"run", "<lambda>"},
 }
@@ -189,9 +190,9 @@ wrong = collections.Counter()
 edges = 0
 for stack in samples.samples["stack"]:
     names = [name for name in samples.stacks[stack] if name in EDGES or "+0x" not in name] if stack is not None else []
-    names = [name.split(".")[-1] for name in names if name != "??"]
+    names = [name.split(".")[-1] for name in names]
     for inner, outer in zip(names, names[1:]):
-        if inner in EDGES:
+        if inner in EDGES and outer != "??":  # code that ended before it was named
             edges += 1
             if outer not in EDGES[inner] | {"<module>"}:
                 wrong[inner, outer] += 1
@@ -200,7 +201,7 @@ torn = samples.sampling["torn"][0]
 print(count, torn, edges, dict(wrong))
 assert count > 1000, count
 assert torn < 0.01 * count, (torn, count)
-assert sum(wrong.values()) < 0.001 * edges, wrong
+assert not wrong, wrong
 """
     run_python(text)
 

@@ -3,7 +3,9 @@
 
 #include <Python.h>
 
+#include <atomic>
 #include <cstddef>
+#include <thread>
 
 #include <marey/detail/python_stacks.h>
 
@@ -19,15 +21,15 @@ namespace marey::python {
 namespace {
 
 constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
-std::uint32_t named = 0;     // places up to this number; guarded by the GIL
-Py_ssize_t freed_slot = -1;  // of code objects: their own address, for the callback when they are freed
+std::uint32_t named_places = 0;  // places up to this number; guarded by the GIL
+Py_ssize_t freed_slot = -1;      // of code objects: their own address, for the callback when they are freed
 
-void* own_thread() noexcept {
+void* own_thread_state() noexcept {
     return PyGILState_GetThisThreadState();
 }
 
-std::size_t frames(void* thread, bool is_own, detail::SampledFrame* out, std::size_t room,
-                   bool& is_torn) noexcept {
+std::size_t sample_frames(void* thread, bool is_own, detail::SampledFrame* out, std::size_t room,
+                          bool& is_torn) noexcept {
     int torn = 0;
     const std::size_t count = marey_sample_python_frames(
         thread, is_own ? 1 : 0, reinterpret_cast<marey_sampled_frame*>(out), room, &torn);
@@ -64,16 +66,24 @@ PyCodeObject* code_at(std::uintptr_t address) noexcept {
     return reinterpret_cast<PyCodeObject*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
+// Once: setting it again would call the callback.
+void watch_end(PyObject* code) noexcept {
+    void* before = nullptr;
+#if PY_VERSION_HEX >= 0x030C0000
+    PyUnstable_Code_GetExtra(code, freed_slot, &before);
+    if (before == nullptr) PyUnstable_Code_SetExtra(code, freed_slot, code);
+#else
+    _PyCode_GetExtra(code, freed_slot, &before);
+    if (before == nullptr) _PyCode_SetExtra(code, freed_slot, code);
+#endif
+}
+
 void name_place(std::uint32_t place, std::uintptr_t address, std::uint32_t offset) noexcept {
     PyCodeObject* const code = code_at(address);
     if (code == nullptr) return detail::name_sampled_place(place, kUnknown, 0);
     Py_INCREF(code);
     const CodeWord word = known_code(code) != 0 ? known_code(code) : register_code(code);
-#if PY_VERSION_HEX >= 0x030C0000
-    PyUnstable_Code_SetExtra(reinterpret_cast<PyObject*>(code), freed_slot, code);
-#else
-    _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), freed_slot, code);
-#endif
+    watch_end(reinterpret_cast<PyObject*>(code));
     PyErr_Clear();
     const int line = PyCode_Addr2Line(code, static_cast<int>(offset * sizeof(_Py_CODEUNIT)));
     detail::name_sampled_place(place, (word & kCodeSkipped) != 0 ? 0 : site_of(word),
@@ -86,21 +96,30 @@ void name_places_with_gil() noexcept {
     const SavedError error;
     std::uintptr_t code = 0;
     std::uint32_t offset = 0;
-    while (detail::sampled_place(named + 1, code, offset)) name_place(++named, code, offset);
+    while (detail::sampled_place(named_places + 1, code, offset)) name_place(++named_places, code, offset);
 }
 
-void name_places() noexcept {
-    if (Py_IsInitialized() == 0 || is_finalizing()) return;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    name_places_with_gil();
-    PyGILState_Release(state);
+// A thread that waits for the GIL when Python ends never returns: Python waits for this one before.
+std::atomic<bool> has_ended{false};
+std::atomic<bool> is_naming{false};
+
+void name_sampled_places() noexcept {
+    is_naming.store(true);
+    if (!has_ended.load()) {
+        const PyGILState_STATE state = PyGILState_Ensure();
+        name_places_with_gil();
+        PyGILState_Release(state);
+    }
+    is_naming.store(false);
 }
 
-constexpr detail::PythonSampling offered{own_thread, frames, name_places};
+constexpr detail::PythonSampling offered_sampling{own_thread_state, sample_frames, name_sampled_places};
 
 PyObject* end_sampling(PyObject*, PyObject*) {
     detail::set_python_sampling(nullptr);
-    name_places_with_gil();
+    has_ended.store(true);
+    Py_BEGIN_ALLOW_THREADS while (is_naming.load()) std::this_thread::yield();
+    Py_END_ALLOW_THREADS name_places_with_gil();
     Py_RETURN_NONE;
 }
 
@@ -113,7 +132,7 @@ void offer_python_sampling() noexcept {
     const Ref done(module && function ? PyObject_CallMethod(module.get(), "register", "O", function.get())
                                       : nullptr);
     if (done)
-        detail::set_python_sampling(&offered);
+        detail::set_python_sampling(&offered_sampling);
     else
         PyErr_Clear();
 }

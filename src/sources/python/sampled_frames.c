@@ -3,7 +3,6 @@
  *
  * A frame of the calling thread is read where it is if it lies in a chunk of the thread's data stack. Frames
  * of generators are in the heap: the kernel copies them, as it does all frames of other threads. */
-#define _GNU_SOURCE
 #include "sampled_frames.h"
 
 #include <string.h>

@@ -145,7 +145,7 @@ bool Sampler::pause() noexcept {
     return sem_timedwait(&wake_, &time) == 0;
 }
 
-void Sampler::look() noexcept {
+void Sampler::look() {
     const std::uint64_t ticks = Clock::now();
     const Look now{ticks, last_look_ != 0 ? ticks - last_look_ : 0};
     constexpr std::uint64_t kListAfter = 64;  // looks: a thread may end while another begins
@@ -236,7 +236,7 @@ void Sampler::end_wait(SampledThread& thread, std::uint64_t ticks) noexcept {
 
 // ---- the list of threads ----
 
-void Sampler::list_threads() noexcept {
+void Sampler::list_threads() {
     const auto self = static_cast<pid_t>(syscall(SYS_gettid));
     for (const pid_t tid : list_thread_ids()) {
         if (tid != self && find_thread(tid) == nullptr) add_thread(tid, looks_ != 0);
@@ -250,7 +250,7 @@ void Sampler::list_threads() noexcept {
     }
 }
 
-void Sampler::add_thread(pid_t tid, bool is_new) noexcept {
+void Sampler::add_thread(pid_t tid, bool is_new) {
     const std::string name = name_of_thread(tid);
     std::uint64_t cpu = 0;
     if (name.starts_with("marey") || !read_cpu(tid, cpu)) return;
@@ -343,7 +343,7 @@ bool Sampler::put(std::uint32_t thread, std::uint64_t end, std::uint32_t stack, 
     return is_put;
 }
 
-void Sampler::note_modules() noexcept {
+void Sampler::note_modules() {
     const std::shared_ptr<const LoadedModules> all = loaded_modules();
     if (all.get() == modules_) return;
     modules_ = all.get();

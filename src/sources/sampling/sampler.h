@@ -41,9 +41,9 @@ class Sampler {
     static void* enter(void* sampler) noexcept;
     void run() noexcept;
     bool pause() noexcept;
-    void look() noexcept;
-    void list_threads() noexcept;
-    void add_thread(pid_t tid, bool is_new) noexcept;
+    void look();
+    void list_threads();
+    void add_thread(pid_t tid, bool is_new);
     void remove_thread(std::size_t at) noexcept;
     void look_at(SampledThread& thread, std::uint64_t cpu, const Look& now) noexcept;
     void see_wait(SampledThread& thread, std::uint64_t cpu, const Look& now) noexcept;
@@ -51,7 +51,7 @@ class Sampler {
     void take_samples(SampledThread& thread) noexcept;
     bool put(std::uint32_t thread, std::uint64_t end, std::uint32_t stack, std::uint64_t weight,
              std::uint32_t flags) noexcept;
-    void note_modules() noexcept;
+    void note_modules();
     void write_facts() noexcept;
     std::uint64_t ticks_of(std::uint64_t ns) const noexcept {
         return static_cast<std::uint64_t>(static_cast<double>(ns) * ticks_per_ns_);

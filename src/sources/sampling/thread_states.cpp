@@ -2,6 +2,7 @@
 #include "sources/sampling/thread_states.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -9,14 +10,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-
-#include "base/small_file.h"
+#include <cstring>
 
 namespace marey::sampling {
 namespace {
 
-std::string task_file(pid_t tid, const char* name) {
-    return "/proc/self/task/" + std::to_string(tid) + "/" + name;
+/// Reads the first bytes of a file of a thread, with a NUL after them.
+std::size_t read_task_file(pid_t tid, const char* name, char* to, std::size_t room) noexcept {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/self/task/%d/%s", static_cast<int>(tid), name);
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return to[0] = '\0';
+    const ssize_t count = ::read(fd, to, room - 1);
+    ::close(fd);
+    const auto length = static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    to[length] = '\0';
+    return length;
 }
 
 }  // namespace
@@ -38,21 +47,22 @@ std::vector<pid_t> list_thread_ids() {
 }
 
 std::string name_of_thread(pid_t tid) {
-    std::string name = read_small_file(task_file(tid, "comm").c_str());
-    if (!name.empty() && name.back() == '\n') name.pop_back();
-    return name;
+    char name[64];
+    const std::size_t length = read_task_file(tid, "comm", name, sizeof name);
+    return {name, length - (length != 0 ? 1 : 0)};
 }
 
 // "running", or "number arguments... stack-pointer program-counter"; the number is -1 outside of system
 // calls, and then there are no arguments.
 WaitPlace wait_place_of(pid_t tid) noexcept {
-    const std::string text = read_small_file(task_file(tid, "syscall").c_str());
-    const std::size_t last = text.rfind(' ');
-    if (last == std::string::npos || last == 0) return {};
-    const std::size_t before = text.rfind(' ', last - 1);
-    if (before == std::string::npos) return {};
-    return {true, std::strtoull(text.c_str() + before + 1, nullptr, 16),
-            std::strtoull(text.c_str() + last + 1, nullptr, 16)};
+    char text[256];
+    read_task_file(tid, "syscall", text, sizeof text);
+    char* const last = std::strrchr(text, ' ');
+    if (last == nullptr) return {};
+    *last = '\0';
+    const char* const before = std::strrchr(text, ' ');
+    if (before == nullptr) return {};
+    return {true, std::strtoull(before + 1, nullptr, 16), std::strtoull(last + 1, nullptr, 16)};
 }
 
 std::size_t copy_checked(std::uintptr_t from, std::byte* to, std::size_t bytes) noexcept {

@@ -49,9 +49,9 @@ def _begin(folder):
         return
     settings = os.environ.get("MAREY", "")
     has_torch = os.environ.get("MAREY_TORCH") == "1"
-    # Processes that record neither do not load the extension. It alone parses the settings: a file name may contain
-    # "calls=on" too.
-    if settings == "" or not (has_torch or "calls=on" in settings):
+    # Processes that need none of these do not load the extension. It alone parses the settings: a file name may
+    # contain "calls=on" too. Samples have Python frames only with the extension.
+    if settings == "" or not (has_torch or "calls=on" in settings or "sample=" in settings):
         return
     del os.environ["MAREY"]  # the session starts with the program, not when the library is loaded
     sys._marey_starts = True  # type: ignore[attr-defined]  # and so do calls, if the library was loaded before
