@@ -292,7 +292,7 @@ struct MemoryColumns {
     std::size_t size() const noexcept { return time_ns.size(); }
 };
 
-/// What a thread was doing when it was sampled.
+/// The state of a thread when it was sampled.
 enum class SampleState : std::uint8_t { Running, Waiting, Preempted };
 inline const char* sample_state_name(SampleState state) noexcept {
     constexpr const char* kNames[] = {"running", "waiting", "preempted"};

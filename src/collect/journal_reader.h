@@ -47,7 +47,7 @@ struct ModuleExtent {
     std::uint32_t module = 0;
 };
 
-/// What the frame words of recorded stacks refer to.
+/// Everything that the frame words of recorded stacks refer to.
 struct FrameTables {
     std::vector<NamedModule> modules;             ///< module `id` is modules[id - 1]
     std::vector<ModuleExtent> extents;            ///< the last one first

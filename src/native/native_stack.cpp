@@ -154,8 +154,8 @@ class Walk {
     std::size_t count_ = 0;
 };
 
-bool read_word(const StackBounds& stack, const Frame& at, std::uintptr_t place,
-               std::uintptr_t& word, std::uintptr_t shift) noexcept {
+bool read_word(const StackBounds& stack, const Frame& at, std::uintptr_t place, std::uintptr_t& word,
+               std::uintptr_t shift) noexcept {
     if (place < at.sp || place > stack.high - sizeof word || place % sizeof word != 0) return false;
     word = word_at(place + shift);
     return true;

@@ -118,8 +118,9 @@ std::uint32_t NameTable::intern_module(std::string_view path, std::string_view b
 }
 
 void NameTable::add_code_place(std::uint32_t place, std::uint32_t site, std::uint32_t line) {
-    append(stream_, detail::CodePlaceRecord{
-                        {static_cast<std::uint16_t>(detail::NameKind::CodePlace), 0, 0}, place, site, line, 0});
+    append(stream_,
+           detail::CodePlaceRecord{
+               {static_cast<std::uint16_t>(detail::NameKind::CodePlace), 0, 0}, place, site, line, 0});
 }
 
 void NameTable::add_module_extent(std::uint32_t module, std::uint64_t begin, std::uint64_t end) {

@@ -29,7 +29,7 @@ class StackNumbers {
     std::uint32_t add(std::span<const std::uint64_t> frames) noexcept;
     /// The numbers given out are 1 to this.
     std::uint32_t count() const noexcept { return used_.load(std::memory_order_acquire); }
-    /// What a number stands for. False: it is not complete.
+    /// The frame and the stack around it that a number stands for. False: it is not complete.
     bool get(std::uint32_t number, std::uint32_t& outer, std::uint64_t& frame) const noexcept;
     /// Nodes have been added for which the capture has no block: mirror() helps.
     bool is_behind() const noexcept { return is_behind_.load(std::memory_order_relaxed); }

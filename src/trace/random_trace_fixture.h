@@ -54,6 +54,7 @@ class RandomTrace {
         assembler_.add_problem(bytes(), bytes(), wild());
         auto data = std::make_shared<TraceData>(assembler_.finish().data());
         add_arbitrary_facts(*data);
+        add_arbitrary_samples(*data);
         return Trace(std::move(data));
     }
 
@@ -344,6 +345,27 @@ class RandomTrace {
             }
             assembler_.add_memory(any_of(threads_), report);
         }
+    }
+
+    void add_arbitrary_samples(TraceData& data) {
+        const auto row_of = [&](std::size_t rows) {
+            return rows == 0 || one_in(4) ? kNoRow : static_cast<Row>(random_() % rows);
+        };
+        const auto string = [&] { return static_cast<StringId>(random_() % data.strings.size()); };
+        const auto amount = [&] { return static_cast<std::int64_t>(wild() >> 2); };
+        if (data.threads.empty()) return;
+        for (std::int64_t i = 1 + below(3); i-- != 0;)
+            data.frames.push_back(
+                {string(), string(), static_cast<std::uint32_t>(below(99)), string(), wild()});
+        for (std::int64_t i = below(5); i-- != 0;)
+            data.stacks.push_back(
+                {static_cast<Row>(random_() % data.frames.size()), row_of(data.stacks.size())});
+        for (std::int64_t i = below(6); i-- != 0;)
+            add_sample(data, static_cast<Row>(random_() % data.threads.size()),
+                       {time(), amount(), amount(), static_cast<SampleState>(below(3)),
+                        row_of(data.stacks.size()), row_of(data.range_start_ns.size())});
+        sort_samples(data);
+        if (one_in(2)) data.sampling.push_back({0, string(), 1000, 995.5, wild(), wild(), wild(), wild()});
     }
 
     /// Fields that an assembler cannot set.

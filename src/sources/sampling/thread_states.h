@@ -13,7 +13,7 @@ namespace marey::sampling {
 /// The number of threads, and their ids. Empty when /proc cannot be read.
 std::uint64_t thread_count() noexcept;
 std::vector<pid_t> list_thread_ids();
-/// What `ps` shows.
+/// The name that `ps` shows.
 std::string name_of_thread(pid_t tid);
 
 /// Where a thread waits in the kernel.
