@@ -32,6 +32,7 @@ ROOMS = {
     "src/base":           ["include/marey/error.h", "include/marey/progress.h", LOCKS],
     "src/json":           ["include/marey/error.h", "src/base"],
     "src/native":         ["include/marey/error.h", LOCKS, "src/base"],
+    "src/outside":        [PUBLIC, LOCKS, "src/native", "src/base"],
     "src/record":         [PUBLIC, DETAIL, "src/native", "src/base"],
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/nvtx":   [PUBLIC, DETAIL, "src/record", "src/base"],

@@ -14,6 +14,7 @@
 #include <marey/detail/cxx20.h>
 #include <marey/detail/export.h>
 #include <marey/findings.h>
+#include <marey/outside.h>
 #include <marey/result_table.h>
 
 namespace marey {
@@ -37,6 +38,8 @@ MAREY_API Result stack_result(std::span<const FoldedStack> stacks);
 MAREY_API Result findings_result(const Trace& trace, std::span<const Finding> findings);
 /// The processes and the open ranges of a trace in `file`.
 MAREY_API Result now_result(const Trace& trace, const std::string& file);
+/// The same tables for a process that is not recorded.
+MAREY_API Result now_result(const OutsideProcess& process);
 /// Ranges of a trace in `file`.
 MAREY_API Result found_result(const Trace& trace, std::span<const Row> rows, const std::string& file);
 

@@ -115,7 +115,8 @@ Trace CaptureArgument::chosen_processes(Trace trace) const {
     return rows.size() == trace.processes().size() ? trace : select_processes(trace, rows);
 }
 
-std::vector<std::string> with_captures_of_processes(const std::vector<std::string>& words) {
+std::vector<std::string> with_captures_of_processes(const std::vector<std::string>& words,
+                                                    std::vector<std::int64_t>* unrecorded) {
     std::vector<std::string> paths;
     for (const std::string& word : words) {
         std::int64_t pid = 0;
@@ -125,6 +126,10 @@ std::vector<std::string> with_captures_of_processes(const std::vector<std::strin
             continue;
         }
         const std::vector<RecordedProcess> found = recorded_processes(pid);
+        if (found.empty() && unrecorded != nullptr) {
+            unrecorded->push_back(pid);
+            continue;
+        }
         if (found.empty() && ::kill(static_cast<pid_t>(pid), 0) != 0)
             throw Error("process " + word + ": " + std::strerror(errno));
         if (found.empty())
@@ -140,8 +145,9 @@ void require_files(const std::vector<std::string>& files) {
     }
 }
 
-std::vector<std::string> capture_paths(const std::vector<std::string>& words, bool is_alone) {
-    const std::vector<std::string> files = with_captures_of_processes(words);
+std::vector<std::string> capture_paths(const std::vector<std::string>& words, bool is_alone,
+                                       std::vector<std::int64_t>* unrecorded) {
+    const std::vector<std::string> files = with_captures_of_processes(words, unrecorded);
     require_files(files);
     std::vector<std::string> paths;
     for (const std::string& file : files) {
@@ -157,8 +163,9 @@ std::vector<std::string> capture_paths(const std::vector<std::string>& words, bo
     return files.size() == 1 && paths == words && !is_alone ? captures_of_tree(files[0]) : paths;
 }
 
-std::vector<std::string> captures_now(const std::vector<std::string>& words, const std::string& verb) {
-    if (!words.empty()) return capture_paths(words, false);
+std::vector<std::string> captures_now(const std::vector<std::string>& words, const std::string& verb,
+                                      std::vector<std::int64_t>* unrecorded) {
+    if (!words.empty()) return capture_paths(words, false, unrecorded);
     std::vector<std::string> paths;
     for (const RecordedProcess& process : recorded_processes()) paths.push_back(process.capture);
     if (paths.empty()) throw Error(verb + ": no program is being recorded");

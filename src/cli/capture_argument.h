@@ -57,17 +57,21 @@ std::int64_t parsed_time(const char* option, const std::string& text);
 void require_files(const std::vector<std::string>& files);
 
 /// The words, with the capture that a process writes for each that is the number of a process, and of no
-/// file. Throws marey::Error if it does not exist or is not being recorded.
-std::vector<std::string> with_captures_of_processes(const std::vector<std::string>& words);
+/// file. Throws marey::Error if it does not exist or is not being recorded; `unrecorded`, unless null, takes
+/// such processes instead.
+std::vector<std::string> with_captures_of_processes(const std::vector<std::string>& words,
+                                                    std::vector<std::int64_t>* unrecorded = nullptr);
 
 /// The captures that are being written, if there are no words; otherwise capture_paths(). Throws
 /// marey::Error, naming the verb, if there are none.
-std::vector<std::string> captures_now(const std::vector<std::string>& words, const std::string& verb);
+std::vector<std::string> captures_now(const std::vector<std::string>& words, const std::string& verb,
+                                      std::vector<std::int64_t>* unrecorded = nullptr);
 
 /// The captures that the arguments of a verb stand for: those of processes and in folders, and the other
 /// processes of the run if a single capture is given. Throws marey::Error for a file that does not exist and
 /// for a folder without captures.
-std::vector<std::string> capture_paths(const std::vector<std::string>& words, bool is_alone);
+std::vector<std::string> capture_paths(const std::vector<std::string>& words, bool is_alone,
+                                       std::vector<std::int64_t>* unrecorded = nullptr);
 
 /// `path` without ".marey" ("dir/app" for "dir/app.marey"): the start of the names of files made from it.
 std::string without_suffix(const std::string& path);

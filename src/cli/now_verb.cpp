@@ -5,6 +5,7 @@
 
 #include <marey/live.h>
 #include <marey/now.h>
+#include <marey/outside.h>
 #include <marey/process_end.h>
 #include <marey/ranks.h>
 #include <marey/results.h>
@@ -12,7 +13,9 @@
 #include "cli/capture_files.h"
 #include "cli/finding_line.h"
 #include "cli/footer.h"
+#include "cli/outside_text.h"
 #include "cli/result_argument.h"
+#include "cli/thread_start.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -26,12 +29,6 @@ std::int64_t wall_clock_ns() {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// A function with which every Python thread begins.
-bool is_thread_start(std::string_view name) {
-    return name.ends_with("Thread._bootstrap") || name.ends_with("Thread._bootstrap_inner") ||
-           name.ends_with("): Thread.run") || name == "_contextvars.Context.run";  // since Python 3.14
-}
-
 class NowVerb final : public Verb {
   public:
     const char* help() const override { return "Show what running or dead programs are doing"; }
@@ -43,7 +40,10 @@ class NowVerb final : public Verb {
                "while\n"
                "the program hangs, and after it was killed. With the captures of several ranks, findings "
                "come\n"
-               "first. The main table is now_ranges in docs/reference/results.md.";
+               "first. Of a process that is not recorded, all threads are shown with what they wait for and "
+               "their\n"
+               "native and Python frames (Python 3.11 to 3.14; marey doctor --pid PID). The main table is "
+               "now_ranges in docs/reference/results.md.";
     }
     void declare(Options& options) override {
         options.optional(words_, "WHAT", "Processes, captures or folders");
@@ -57,11 +57,23 @@ class NowVerb final : public Verb {
         RankReader ranks;
         std::ptrdiff_t rank_count = 0;
         std::string text;
-        for (const std::string& path : captures_now(words_, "now")) {
+        std::vector<std::int64_t> unrecorded;
+        const std::vector<std::string> paths = captures_now(words_, "now", &unrecorded);
+        const bool is_only = paths.size() + unrecorded.size() == 1;
+        for (const std::int64_t pid : unrecorded) {
+            try {
+                const OutsideProcess process = look_at_process(pid);
+                add(result, now_result(process));
+                text += outside_text(process, terminal_);
+            } catch (const Error& error) {
+                if (is_only) throw;
+                print_error(fmt::format("marey: now: skipped: {}\n", printable(error.what())));
+            }
+        }
+        for (const std::string& path : paths) {
             try {
                 const Trace trace = load_newest(path);
-                const Result part = now_result(trace, path);
-                for (std::size_t i = 0; i < part.tables.size(); ++i) result.tables[i].append(part.tables[i]);
+                add(result, now_result(trace, path));
                 for (const ProcessNow& process : now(trace)) text += process_text(trace, process);
                 const auto with_rank = std::ranges::count_if(
                     trace.processes(), [](const ProcessInfo& each) { return each.node >= 0; });
@@ -81,6 +93,10 @@ class NowVerb final : public Verb {
     }
 
   private:
+    static void add(Result& result, const Result& part) {
+        for (std::size_t i = 0; i < part.tables.size(); ++i) result.tables[i].append(part.tables[i]);
+    }
+
     std::string process_text(const Trace& trace, const ProcessNow& process) const {
         const ProcessInfo& info = trace.processes()[process.process];
         std::string title = fmt::format("{} {}", ended_process(trace, process.process).program, info.pid);

@@ -1,22 +1,10 @@
 // elf_symbols.h: the functions in the symbol tables of an ELF file. Needs no library; has no line numbers.
 #pragma once
 
-#include <elf.h>
-
 #include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
-#include <marey/error.h>
 
 #include "base/hexadecimal.h"
-#include "base/mapped_file.h"
+#include "native/elf_file.h"
 #include "native/function_name.h"
 
 namespace marey {
@@ -37,13 +25,12 @@ inline std::string build_id_in(std::span<const std::byte> notes) {
     return {};
 }
 
-/// A file's functions: those of its symbol table, or of the dynamic symbol table if it has no other. Supports
-/// 64-bit files with this machine's byte order. Everything in the file is checked before it is used.
+/// A file's functions: those of its symbol table, or of the dynamic symbol table if it has no other.
 class ElfSymbols {
   public:
-    /// Throws Error if it cannot be read or is not such a file.
-    explicit ElfSymbols(const std::string& path) : file_(MappedFile::open(path)) {
-        read(path);
+    /// Throws Error as ElfFile does.
+    explicit ElfSymbols(const std::string& path) : file_(path) {
+        read();
         std::stable_sort(functions_.begin(), functions_.end(), [](const Function& a, const Function& b) {
             return a.begin != b.begin ? a.begin < b.begin : a.rank > b.rank;
         });
@@ -69,58 +56,37 @@ class ElfSymbols {
   private:
     static constexpr std::uint64_t kLastFunction = 4096;  // the extent of the last function if it has no size
 
-    template <class T>
-    static T read_at(std::span<const std::byte> bytes, std::uint64_t at) {
-        T value;
-        std::memcpy(&value, bytes.data() + at, sizeof value);
-        return value;
-    }
-
     struct Function {
         std::uint64_t begin;
         std::uint64_t size;  ///< 0: to the next
         const char* name;
         int rank;  ///< the higher, the better a name for this address
     };
-    void read(const std::string& path) {
-        const std::span<const std::byte> bytes = file_->bytes();
-        constexpr int kByteOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
-        if (!holds(0, sizeof(Elf64_Ehdr)) || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0)
-            throw Error(path + ": not an ELF file");
-        const auto header = read_at<Elf64_Ehdr>(bytes, 0);
-        if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder)
-            throw Error(path + ": an ELF file for a different kind of machine");
-        if (header.e_shentsize != sizeof(Elf64_Shdr) ||
-            !holds(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
-            return;
-        const auto section = [&](std::uint64_t index) {
-            return read_at<Elf64_Shdr>(bytes, header.e_shoff + index * sizeof(Elf64_Shdr));
-        };
+    void read() {
+        const std::span<const Elf64_Shdr> sections = file_.sections();
         for (const std::uint32_t wanted : {SHT_SYMTAB, SHT_DYNSYM}) {
             if (!functions_.empty()) break;
-            for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
-                const Elf64_Shdr table = section(i);
-                if (table.sh_type != wanted || table.sh_link >= header.e_shnum) continue;
-                const Elf64_Shdr texts = section(table.sh_link);
+            for (const Elf64_Shdr& table : sections) {
+                if (table.sh_type != wanted || table.sh_link >= sections.size()) continue;
+                const Elf64_Shdr& texts = sections[table.sh_link];
                 if (texts.sh_type == SHT_NOBITS) continue;
                 read_functions(table.sh_offset, table.sh_size, texts.sh_offset, texts.sh_size);
             }
             has_full_table_ = wanted == SHT_SYMTAB && !functions_.empty();
         }
-        for (std::uint64_t i = 0; i < header.e_shnum && build_id_.empty(); ++i) {
-            const Elf64_Shdr notes = section(i);
-            if (notes.sh_type == SHT_NOTE && holds(notes.sh_offset, notes.sh_size))
-                build_id_ = build_id_in(bytes.subspan(notes.sh_offset, notes.sh_size));
+        for (const Elf64_Shdr& notes : sections) {
+            if (build_id_.empty() && notes.sh_type == SHT_NOTE && file_.holds(notes.sh_offset, notes.sh_size))
+                build_id_ = build_id_in(file_.bytes().subspan(notes.sh_offset, notes.sh_size));
         }
     }
     void read_functions(std::uint64_t table, std::uint64_t bytes, std::uint64_t texts,
                         std::uint64_t text_bytes) {
-        if (!holds(table, bytes) || !holds(texts, text_bytes) || text_bytes == 0) return;
-        const char* const names = reinterpret_cast<const char*>(file_->bytes().data() + texts);
+        if (!file_.holds(table, bytes) || !file_.holds(texts, text_bytes) || text_bytes == 0) return;
+        const char* const names = reinterpret_cast<const char*>(file_.bytes().data() + texts);
         if (names[text_bytes - 1] != '\0') return;  // every name must end within the table
         functions_.reserve(functions_.size() + bytes / sizeof(Elf64_Sym));
         for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= bytes; at += sizeof(Elf64_Sym)) {
-            const auto symbol = read_at<Elf64_Sym>(file_->bytes(), table + at);
+            const auto symbol = file_.read_at<Elf64_Sym>(table + at);
             const unsigned type = ELF64_ST_TYPE(symbol.st_info);
             if (symbol.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC)) continue;
             if (symbol.st_name >= text_bytes || names[symbol.st_name] == '\0') continue;
@@ -129,12 +95,8 @@ class ElfSymbols {
             functions_.push_back({symbol.st_value, symbol.st_size, names + symbol.st_name, rank});
         }
     }
-    bool holds(std::uint64_t at, std::uint64_t bytes) const noexcept {
-        const std::uint64_t size = file_->bytes().size();
-        return at <= size && bytes <= size - at;
-    }
 
-    std::shared_ptr<const MappedFile> file_;
+    ElfFile file_;
     std::string build_id_;
     bool has_full_table_ = false;
     std::vector<Function> functions_;  ///< in order of address

@@ -1,6 +1,7 @@
 // frame_rule.cpp: how to get from a frame to its caller at one program counter, read from .eh_frame.
 #include "native/frame_rule.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -27,6 +28,7 @@ class Cursor {
     Cursor(const Byte* at, const Byte* end) noexcept : at_(at), end_(end) {}
 
     const Byte* at() const noexcept { return at_; }
+    const Byte* end() const noexcept { return end_; }
     bool more() const noexcept { return at_ < end_; }
     bool good() const noexcept { return good_; }
 
@@ -66,6 +68,14 @@ class Cursor {
             fail();
         else
             at_ += count;
+    }
+    /// A text that ends with a zero; "" if it does not.
+    const char* text() noexcept {
+        const auto* const begin = reinterpret_cast<const char*>(at_);
+        const auto room = static_cast<std::size_t>(end_ - at_);
+        const std::size_t length = strnlen(begin, room);
+        skip(length + 1);
+        return length < room ? begin : "";
     }
     /// A pointer in one of the encodings of .eh_frame. `data_base` is what data-relative ones count from.
     std::uintptr_t pointer(std::uint8_t encoding, std::uintptr_t data_base) noexcept {
@@ -118,8 +128,7 @@ class Cursor {
                 fail();
                 return 0;
         }
-        if ((encoding & 0x80) != 0)
-            std::memcpy(&value, reinterpret_cast<const void*>(value), sizeof value);  // NOLINT
+        if ((encoding & 0x80) != 0) fail();  // only those of personalities are indirect
         return value;
     }
 
@@ -229,9 +238,8 @@ class Machine {
         switch (op) {
             case 0x00:
                 break;  // nop
-            case 0x01:  // set_loc
-                place_ = in.pointer(tables_.pointer_encoding, 0);
-                return false;  // no compiler writes it
+            case 0x01:
+                return false;  // set_loc: no compiler writes it
             case 0x02:
                 advance = in.fixed<std::uint8_t>();
                 break;
@@ -370,12 +378,21 @@ class Machine {
     std::uintptr_t pc_ = 0;
 };
 
-constexpr std::size_t kUnbounded = std::size_t{1} << 40;
+bool holds(const FrameBytes& within, std::uintptr_t at, std::uint64_t size) noexcept {
+    return at >= within.begin && at <= within.end && size <= within.end - at;
+}
+
+const Byte* bytes_at(std::uintptr_t at) noexcept {
+    return reinterpret_cast<const Byte*>(at);  // NOLINT(performance-no-int-to-ptr)
+}
+
+constexpr std::uintptr_t kUnbounded = std::uintptr_t{1} << 40;
 
 /// The address of the description with the last function that begins at or before `pc`, or 0.
-std::uintptr_t description_before(std::uintptr_t header, std::uintptr_t pc) noexcept {
-    const auto* bytes = reinterpret_cast<const Byte*>(header);  // NOLINT(performance-no-int-to-ptr)
-    Cursor in(bytes, bytes + kUnbounded);
+std::uintptr_t description_before(std::uintptr_t header, std::uintptr_t pc,
+                                  const FrameBytes& within) noexcept {
+    if (!holds(within, header, 1)) return 0;
+    Cursor in(bytes_at(header), bytes_at(header + std::min(within.end - header, kUnbounded)));
     const auto version = in.fixed<Byte>();
     const auto start_encoding = in.fixed<Byte>();
     const auto count_encoding = in.fixed<Byte>();
@@ -391,7 +408,7 @@ std::uintptr_t description_before(std::uintptr_t header, std::uintptr_t pc) noex
         return header + static_cast<std::uintptr_t>(std::int64_t{offset});
     };
     std::uintptr_t low = 0;
-    std::uintptr_t high = count;
+    std::uintptr_t high = std::min(count, static_cast<std::uintptr_t>(in.end() - table) / 8);
     while (low < high) {
         const std::uintptr_t middle = low + (high - low) / 2;
         if (begin_of(middle) <= pc)
@@ -406,13 +423,12 @@ std::uintptr_t description_before(std::uintptr_t header, std::uintptr_t pc) noex
 }
 
 /// An entry of .eh_frame: a cursor over the bytes after its length, or an empty one.
-Cursor entry_at(const Byte* at) noexcept {
+Cursor entry_at(std::uintptr_t at, const FrameBytes& within) noexcept {
     std::uint32_t length = 0;
-    std::memcpy(&length, at, sizeof length);
-    at += sizeof length;
-    if (length == 0 || length == 0xffffffff)  // 64-bit entries do not occur
-        return {at, at};
-    return {at, at + length};
+    if (holds(within, at, sizeof length)) std::memcpy(&length, bytes_at(at), sizeof length);
+    if (length == 0xffffffff || !holds(within, at, sizeof length + length))
+        length = 0;  // 64 bits: never used
+    return {bytes_at(at + sizeof length), bytes_at(at + sizeof length + length)};
 }
 
 }  // namespace
@@ -421,35 +437,31 @@ FrameRule run_frame_tables(const FrameTables& tables, std::uintptr_t pc) noexcep
     return Machine(tables).run(pc);
 }
 
-FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc) noexcept {
-    const std::uintptr_t found = description_before(frame_header, pc);
+FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc, const FrameBytes& within) noexcept {
+    const std::uintptr_t found = description_before(frame_header, pc, within);
     if (found == 0) return {};
-    const auto* description = reinterpret_cast<const Byte*>(found);  // NOLINT(performance-no-int-to-ptr)
-    Cursor own = entry_at(description);
-    const Byte* back = own.at();
+    Cursor own = entry_at(found, within);
+    const auto back = reinterpret_cast<std::uintptr_t>(own.at());
     const auto distance = own.fixed<std::uint32_t>();
     if (!own.good() || distance == 0) return {};
 
-    const Byte* common_begin = back - distance;
-    Cursor common = entry_at(common_begin);
-    std::uint32_t length = 0;
-    std::memcpy(&length, common_begin, sizeof length);
-    const Byte* common_end = common.at() + length;
+    Cursor common = entry_at(back - distance, within);
     if (common.fixed<std::uint32_t>() != 0) return {};
     const auto version = common.fixed<Byte>();
-    const auto* augmentation = reinterpret_cast<const char*>(common.at());
-    common.skip(std::strlen(augmentation) + 1);
+    const char* const augmentation = common.text();
     FrameTables tables{};
     tables.code_factor = common.unsigned_number();
     tables.data_factor = common.signed_number();
     tables.return_register = version == 1 ? common.fixed<Byte>() : common.unsigned_number();
-    tables.common_end = common_end;
+    tables.common_end = common.end();
     bool sized = false;
     bool signal_frame = false;
     const Byte* instructions = common.at();
     if (augmentation[0] == 'z') {
         const std::uint64_t size = common.unsigned_number();
-        instructions = common.at() + size;
+        Cursor after = common;
+        after.skip(size);
+        instructions = after.at();
         sized = true;
         for (const char* letter = augmentation + 1; *letter != 0; ++letter) {
             if (*letter == 'R')
@@ -474,9 +486,8 @@ FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc) noexce
     if (signal_frame) return {.kind = FrameRule::Kind::signal};
     if (sized) own.skip(own.unsigned_number());
     if (!own.good() || !common.good()) return {};
-    std::memcpy(&length, description, sizeof length);
     tables.own = own.at();
-    tables.own_end = description + sizeof length + length;
+    tables.own_end = own.end();
     return run_frame_tables(tables, pc);
 }
 

@@ -29,9 +29,17 @@ struct FrameRule {
     bool operator==(const FrameRule&) const = default;
 };
 
+/// The memory that tables may be read from.
+struct FrameBytes {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = UINTPTR_MAX;
+};
+
 /// The rule at `pc`, from the .eh_frame_hdr at `frame_header` in memory, or unknown. Reads only the tables of
-/// a loaded module; trusts them to be well formed, as exception handling does.
-FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc) noexcept;
+/// a loaded module; trusts them to be well formed, as exception handling does, unless `within` says where
+/// they end: then they may contain anything.
+FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc,
+                          const FrameBytes& within = {}) noexcept;
 
 /// For tests: the rule of a frame description at `pc`, where the tables are these bytes.
 struct FrameTables {

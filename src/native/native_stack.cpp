@@ -13,27 +13,12 @@
 #include <new>
 #include <utility>
 
+#include "native/frame_step.h"
 #include "native/rule_table.h"
 #include "native/stack_bounds.h"
 
 namespace marey {
 namespace {
-
-/// A frame: `pc` is within the instruction that runs, so for callers the return address less 1.
-struct Frame {
-    std::uintptr_t pc;
-    std::uintptr_t sp;
-    std::uintptr_t fp;
-
-    bool operator==(const Frame&) const = default;
-};
-
-/// A frame, and the places of the words from which its caller was found; 0: none.
-struct Step {
-    Frame frame;
-    std::uintptr_t return_at = 0;
-    std::uintptr_t fp_at = 0;
-};
 
 // The outer frames of deeper stacks are walked each time.
 constexpr std::size_t kSteps = 1024;
@@ -41,8 +26,8 @@ constexpr std::size_t kSteps = 1024;
 /// The steps of a thread's last walk. A step is a fact: from that frame, with those words, the next one
 /// follows. So a step is right as long as the words are, wherever it comes from.
 struct KeptStack {
-    std::array<Step, kSteps> fresh;  ///< those of the walk that goes on, innermost first
-    std::array<Step, kSteps> steps;  ///< those of the last one, from `first` to the end
+    std::array<NativeStep, kSteps> fresh;  ///< those of the walk that goes on, innermost first
+    std::array<NativeStep, kSteps> steps;  ///< those of the last one, from `first` to the end
     std::size_t first = kSteps;
     StackBounds bounds;                   ///< of the stack that they are on
     std::uint32_t generation = 0;         ///< of the rules that led from one to the next
@@ -101,22 +86,6 @@ void KeptStack::keep(std::size_t fresh_count, std::size_t matched) noexcept {
     for (std::size_t i = 0; i < count; ++i) steps[first + i] = fresh[fresh_count - count + i];
 }
 
-/// The address without AArch64's signature bits.
-std::uintptr_t without_signature(std::uintptr_t address) noexcept {
-#if defined(__aarch64__)
-    register std::uintptr_t in_link asm("x30") = address;
-    asm("hint #7" : "+r"(in_link));  // xpaclri, which older processors treat as a nop
-    return in_link;
-#else
-    return address;
-#endif
-}
-
-// Only stacks are read; sanitizers must not check these reads.
-__attribute__((no_sanitize("address", "thread"))) std::uintptr_t word_at(std::uintptr_t at) noexcept {
-    return *reinterpret_cast<const volatile std::uintptr_t*>(at);  // NOLINT(performance-no-int-to-ptr)
-}
-
 /// One walk, from a frame outwards.
 class Walk {
   public:
@@ -124,7 +93,7 @@ class Walk {
          bool may_lock) noexcept
         : out_(out), stack_pointers_(stack_pointers), room_(room), skip_(skip), may_lock_(may_lock) {}
 
-    void add(const Frame& frame) noexcept {
+    void add(const NativeFrame& frame) noexcept {
         if (skip_ > 0) {
             --skip_;
             return;
@@ -132,17 +101,19 @@ class Walk {
         if (stack_pointers_ != nullptr) stack_pointers_[count_] = frame.sp;
         out_[count_++] = frame.pc + 1;
     }
-    void run(Frame at, std::uintptr_t link, StackBounds bounds, KeptStack* kept) noexcept;
+    void run(NativeFrame at, std::uintptr_t link, StackBounds bounds, KeptStack* kept) noexcept;
     /// With every rule read again, and nothing kept.
-    void run_plainly(Frame at, StackBounds bounds) noexcept;
+    void run_plainly(NativeFrame at, StackBounds bounds) noexcept;
     /// In a copy of the stack: the word at `place` is at `place + shift`.
-    void run_in_copy(Frame at, std::uintptr_t link, const StackBounds& bounds, std::uintptr_t shift) noexcept;
+    void run_in_copy(NativeFrame at, std::uintptr_t link, const StackBounds& bounds,
+                     std::uintptr_t shift) noexcept;
 
     std::size_t count() const noexcept { return count_; }
 
   private:
     /// True: stopped at the frame of a signal handler, which is in `at`.
-    bool run_to_signal(Frame& at, std::uintptr_t link, const StackBounds& bounds, KeptStack* kept) noexcept;
+    bool run_to_signal(NativeFrame& at, std::uintptr_t link, const StackBounds& bounds,
+                       KeptStack* kept) noexcept;
     bool has_room() const noexcept { return count_ < room_; }
     std::size_t follow(const KeptStack& kept, std::size_t from) noexcept;
 
@@ -154,58 +125,10 @@ class Walk {
     std::size_t count_ = 0;
 };
 
-bool read_word(const StackBounds& stack, const Frame& at, std::uintptr_t place, std::uintptr_t& word,
-               std::uintptr_t shift) noexcept {
-    if (place < at.sp || place > stack.high - sizeof word || place % sizeof word != 0) return false;
-    word = word_at(place + shift);
-    return true;
-}
-
-/// The caller of step.frame, into `caller`. False: there is none, or it cannot be found.
-bool find_caller(const StackBounds& stack, const FrameRule& rule, std::uintptr_t link, Step& step,
-                 Frame& caller, std::uintptr_t shift = 0) noexcept {
-    const Frame& at = step.frame;
-    std::uintptr_t address = link;
-    std::uintptr_t cfa = 0;
-    std::intptr_t return_offset = rule.return_offset;
-    std::intptr_t pointer_offset = rule.frame_pointer_offset;
-    bool has_return = rule.return_address == FrameRule::Saved::in_memory;
-    bool has_pointer = rule.frame_pointer == FrameRule::Saved::in_memory;
-    caller.fp = at.fp;
-    switch (rule.kind) {
-        case FrameRule::Kind::end:
-        case FrameRule::Kind::signal:
-            return false;
-        case FrameRule::Kind::unknown:
-            cfa = at.fp + 2 * sizeof cfa;
-            has_return = has_pointer = true;
-            return_offset = -static_cast<std::intptr_t>(sizeof cfa);
-            pointer_offset = 2 * return_offset;
-            break;
-        case FrameRule::Kind::stack_pointer:
-        case FrameRule::Kind::frame_pointer:
-            cfa = (rule.kind == FrameRule::Kind::stack_pointer ? at.sp : at.fp) +
-                  static_cast<std::uintptr_t>(rule.cfa_offset);
-            break;
-    }
-    if (cfa < at.sp || cfa > stack.high || (has_return ? cfa == at.sp : link == 0)) return false;
-    if (has_return) {
-        step.return_at = cfa + static_cast<std::uintptr_t>(return_offset);
-        if (!read_word(stack, at, step.return_at, address, shift)) return false;
-    }
-    if (has_pointer) {
-        step.fp_at = cfa + static_cast<std::uintptr_t>(pointer_offset);
-        if (!read_word(stack, at, step.fp_at, caller.fp, shift)) return false;
-    }
-    caller.pc = without_signature(address) - 1;
-    caller.sp = cfa;
-    return caller.pc >= 4096;
-}
-
 /// Makes `at`, to which a signal handler returns, the frame that the handler interrupted, from what the
 /// kernel left on the stack. That frame may be on another stack. False: it cannot be found.
-bool find_interrupted(Frame& at, std::uintptr_t& link, StackBounds& stack) noexcept {
-    Frame found{};
+bool find_interrupted(NativeFrame& at, std::uintptr_t& link, StackBounds& stack) noexcept {
+    NativeFrame found{};
     const auto read = [&](std::size_t offset, std::uintptr_t& word) {
         return read_word(stack, at, at.sp + offset, word, 0);
     };
@@ -238,8 +161,8 @@ __attribute__((no_sanitize("address", "thread"))) std::size_t Walk::follow(const
     const std::size_t room = room_ - count_ + skip_;
     const std::size_t end = room < kSteps - 1 - from ? from + room : kSteps - 1;
     const auto is_next = [&](std::size_t i) {
-        const Step& step = kept.steps[i];
-        const Frame& next = kept.steps[i + 1].frame;
+        const NativeStep& step = kept.steps[i];
+        const NativeFrame& next = kept.steps[i + 1].frame;
         return without_signature(word_at(step.return_at)) == next.pc + 1 &&
                (step.fp_at == 0 || word_at(step.fp_at) == next.fp);
     };
@@ -257,18 +180,18 @@ __attribute__((no_sanitize("address", "thread"))) std::size_t Walk::follow(const
     return i;
 }
 
-void Walk::run(Frame at, std::uintptr_t link, StackBounds bounds, KeptStack* kept) noexcept {
+void Walk::run(NativeFrame at, std::uintptr_t link, StackBounds bounds, KeptStack* kept) noexcept {
     for (; run_to_signal(at, link, bounds, kept) && find_interrupted(at, link, bounds); kept = nullptr)
         add(at);
 }
 
-bool Walk::run_to_signal(Frame& at, std::uintptr_t link, const StackBounds& bounds,
+bool Walk::run_to_signal(NativeFrame& at, std::uintptr_t link, const StackBounds& bounds,
                          KeptStack* kept) noexcept {
     bool is_signal = false;
     std::size_t fresh = 0;
     std::size_t next = kept != nullptr ? kept->first : kSteps;  // the next kept frame that may be met
     std::size_t matched = kSteps;                               // what the fresh steps lead to
-    const auto note = [&](const Step& step) {
+    const auto note = [&](const NativeStep& step) {
         if (kept != nullptr && fresh < kSteps) kept->fresh[fresh++] = step;
     };
     while (has_room()) {
@@ -282,8 +205,8 @@ bool Walk::run_to_signal(Frame& at, std::uintptr_t link, const StackBounds& boun
             next = last + 1;
             if (!has_room()) break;
         }
-        Step step{at};
-        Frame caller{};
+        NativeStep step{at};
+        NativeFrame caller{};
         const FrameRule rule = frame_rule_at(at.pc, may_lock_);
         is_signal = rule.kind == FrameRule::Kind::signal;
         const bool has_caller = find_caller(bounds, rule, link, step, caller);
@@ -306,10 +229,10 @@ bool Walk::run_to_signal(Frame& at, std::uintptr_t link, const StackBounds& boun
     return is_signal;
 }
 
-void Walk::run_plainly(Frame at, StackBounds bounds) noexcept {
+void Walk::run_plainly(NativeFrame at, StackBounds bounds) noexcept {
     for (std::uintptr_t link = 0; has_room(); add(at)) {
         const FrameRule rule = look_up_frame_rule(at.pc);
-        Step step{at};
+        NativeStep step{at};
         const bool has_caller = rule.kind == FrameRule::Kind::signal
                                     ? find_interrupted(at, link, bounds)
                                     : find_caller(bounds, rule, std::exchange(link, 0), step, at);
@@ -326,10 +249,10 @@ bool has_left_capture(const ThreadStack& thread, std::uintptr_t here) noexcept {
     return thread.capturing_at < here && (holds_both(thread.bounds) || holds_both(stack_bounds_at(here)));
 }
 
-void Walk::run_in_copy(Frame at, std::uintptr_t link, const StackBounds& bounds,
+void Walk::run_in_copy(NativeFrame at, std::uintptr_t link, const StackBounds& bounds,
                        std::uintptr_t shift) noexcept {
-    for (Step step{at}; has_room(); step = {at}) {
-        Frame caller{};
+    for (NativeStep step{at}; has_room(); step = {at}) {
+        NativeFrame caller{};
         if (!find_caller(bounds, frame_rule_at(at.pc, may_lock_), link, step, caller, shift)) return;
         link = 0;
         at = caller;
@@ -338,7 +261,7 @@ void Walk::run_in_copy(Frame at, std::uintptr_t link, const StackBounds& bounds,
 }
 
 /// Finds the stack of `from` and runs `walk` there.
-void run(Walk& walk, const Frame& from, std::uintptr_t link) noexcept {
+void run(Walk& walk, const NativeFrame& from, std::uintptr_t link) noexcept {
     ThreadStack& thread = thread_stack;
     const auto here = reinterpret_cast<std::uintptr_t>(&walk);
     // In a signal handler that interrupted a capture, unless an earlier one has jumped out of it.
@@ -379,8 +302,8 @@ void run(Walk& walk, const Frame& from, std::uintptr_t link) noexcept {
 }
 
 /// The frame of the function that contains it.
-__attribute__((always_inline)) inline Frame this_frame() noexcept {
-    Frame at{};
+__attribute__((always_inline)) inline NativeFrame this_frame() noexcept {
+    NativeFrame at{};
 #if defined(__aarch64__)
     asm volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29" : "=r"(at.pc), "=r"(at.sp), "=r"(at.fp));
 #elif defined(__x86_64__)
@@ -403,7 +326,7 @@ __attribute__((noinline)) std::size_t capture_native_stack(std::uintptr_t* out, 
 std::size_t capture_native_stack_from(const FrameRegisters& from, std::uintptr_t* out, std::size_t room,
                                       std::uintptr_t* stack_pointers) noexcept {
     Walk walk(out, room, 0, stack_pointers, false);
-    const Frame at{from.pc, from.sp, from.fp};
+    const NativeFrame at{from.pc, from.sp, from.fp};
     if (room != 0) walk.add(at);
     run(walk, at, from.link);
     return walk.count();
@@ -413,7 +336,7 @@ std::size_t walk_copied_stack(const FrameRegisters& from, const std::byte* copy,
                               std::uintptr_t* out, std::size_t room,
                               std::uintptr_t* stack_pointers) noexcept {
     Walk walk(out, room, 0, stack_pointers, true);
-    const Frame at{from.pc, from.sp, from.fp};
+    const NativeFrame at{from.pc, from.sp, from.fp};
     if (room != 0) walk.add(at);
     walk.run_in_copy(at, from.link, {from.sp, from.sp + bytes},
                      reinterpret_cast<std::uintptr_t>(copy) - from.sp);
@@ -423,7 +346,7 @@ std::size_t walk_copied_stack(const FrameRegisters& from, const std::byte* copy,
 __attribute__((noinline)) std::size_t walk_whole_native_stack(std::uintptr_t* out,
                                                               std::size_t room) noexcept {
     Walk walk(out, room, 0, nullptr, true);
-    const Frame at = this_frame();
+    const NativeFrame at = this_frame();
     walk.run_plainly(at, thread_stack.bounds.holds(at.sp) ? thread_stack.bounds : stack_bounds_at(at.sp));
     return walk.count();
 }
