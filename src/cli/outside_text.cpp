@@ -25,13 +25,15 @@ std::string program_text(const OutsideProcess& process) {
 /// how threads start.
 std::vector<const OutsideFrame*> shown_frames(const OutsideThread& thread) {
     std::vector<const OutsideFrame*> frames;
-    bool is_library = false;
+    const auto is_library = [](const OutsideFrame& frame) {
+        return !frame.is_python && frame.name.starts_with("libc.");
+    };
     for (const OutsideFrame& frame : thread.frames) {
         if (frame.is_interpreter) continue;
-        const bool was_library = is_library;
-        is_library = !frame.is_python && frame.name.starts_with("libc.");
-        if (is_library && frame.name.find(": 0x") != frame.name.npos) continue;  // has no name
-        if (was_library && is_library) frames.pop_back();
+        if (is_library(frame)) {
+            if (frame.name.find(": 0x") != frame.name.npos) continue;  // has no name
+            if (!frames.empty() && is_library(*frames.back())) frames.pop_back();
+        }
         frames.push_back(&frame);
     }
     while (thread.is_python && frames.size() > 1 &&

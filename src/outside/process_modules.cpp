@@ -49,7 +49,7 @@ ProcessModules::ProcessModules(const ProcessFiles& process) : process_(process) 
         if (inode == 0 || path_at == 0) continue;
         std::string name = line.substr(static_cast<std::size_t>(path_at));
         if (modules_.empty() || modules_.back().inode != inode || modules_.back().name != name)
-            modules_.push_back({.begin = begin, .inode = inode, .name = std::move(name)});
+            modules_.push_back({.begin = begin, .first_end = end, .inode = inode, .name = std::move(name)});
         modules_.back().end = end;
         modules_.back().parts.emplace_back(begin, offset);
     }
@@ -58,11 +58,14 @@ ProcessModules::ProcessModules(const ProcessFiles& process) : process_(process) 
 bool ProcessModules::open(ProcessModule& module) const {
     if (module.is_opened) return module.file != nullptr;
     module.is_opened = true;
-    // A container has other files than this process, and an installation may have replaced the file.
+    // A container has other files than this process, a folder that is a program's root has the same, and those
+    // that were replaced since are found by their place in memory, by those who may.
     constexpr std::string_view kDeleted = " (deleted)";
     std::string name = module.name;
     if (name.ends_with(kDeleted)) name.resize(name.size() - kDeleted.size());
-    for (const std::string& path : {process_.path("root") + name, process_.path("exe")}) {
+    char place[64];
+    std::snprintf(place, sizeof place, "map_files/%" PRIxPTR "-%" PRIxPTR, module.begin, module.first_end);
+    for (const std::string& path : {process_.path("root") + name, name, process_.path(place)}) {
         if (!is_mapped_file(path, module.inode)) continue;
         try {
             module.file = std::make_shared<const ElfFile>(path);

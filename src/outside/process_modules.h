@@ -20,6 +20,7 @@ namespace marey {
 struct ProcessModule {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
+    std::uintptr_t first_end = 0;  ///< of its first part
     std::uint64_t inode = 0;
     std::string name;                                               ///< its path, as the process sees it
     std::vector<std::pair<std::uintptr_t, std::uint64_t>> parts{};  ///< begin, and place in the file

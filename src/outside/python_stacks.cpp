@@ -235,12 +235,11 @@ std::string PythonReader::bytes(std::uintptr_t object) {
 std::string PythonReader::text(std::uintptr_t object) const {
     const auto length = process_.read<std::uint64_t>(object + kTextLength);
     const auto state = process_.read<std::uint32_t>(object + kTextState);
-    // The bits after "interned", whose number differs: kind:3, compact:1, ascii:1.
+    // Bits: interned:2, kind:3, compact:1, ascii:1.
     if (!length || !state) return {};
-    const std::uint32_t bits = layout_.version < 0x030e0000 ? *state >> 2 : *state >> 16;
-    const std::uint32_t kind = bits & 7;
-    const bool is_compact = (bits >> 3 & 1) != 0;
-    const bool is_ascii = (bits >> 4 & 1) != 0;
+    const std::uint32_t kind = *state >> 2 & 7;
+    const bool is_compact = (*state >> 5 & 1) != 0;
+    const bool is_ascii = (*state >> 6 & 1) != 0;
     if (!is_compact || (kind != 1 && kind != 2 && kind != 4)) return {};
     std::string raw(std::min<std::uint64_t>(*length, kMostTextBytes / kind) * kind, '\0');
     const std::uintptr_t data = object + layout_.text_bytes + (is_ascii ? 0 : layout_.text_more);
