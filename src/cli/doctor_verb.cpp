@@ -9,7 +9,9 @@
 #include <fstream>
 
 #include <marey/device.h>
+#include <marey/live.h>
 #include <marey/nvtx.h>
+#include <marey/outside.h>
 #include <marey/range.h>
 #include <marey/session.h>
 #include <marey/traceback.h>
@@ -56,14 +58,18 @@ class DoctorVerb final : public Verb {
     const char* help() const override { return "Check whether recording works here and suggest fixes"; }
     const char* details() const override {
         return "ok: works. off: not available; recording works without it. BAD: recording does not work,\n"
-               "or not well. The exit code is 0 if recording works.";
+               "or not well. The exit code is 0 if recording works; with --pid, if the process can be looked "
+               "at\n"
+               "from outside (marey now PID).";
     }
     void declare(Options& options) override {
         options.text(folder_, "--folder", "FOLDER", "Folder to write captures to (current folder)");
+        options.number(pid_, "--pid", "Check what can be seen of this process from outside");
     }
 
     int run() override {
         terminal_ = standard_output();
+        if (pid_) return check_process(static_cast<std::int64_t>(*pid_));
         const bool works = check_recording();
         check_space();
         check_native_lines();
@@ -88,6 +94,22 @@ class DoctorVerb final : public Verb {
     }
     void add_detail(std::string_view title, const std::string& fact) {
         text_ += fmt::format("    {:<11}{}: {}\n", "", printable(title), printable(fact));
+    }
+
+    int check_process(std::int64_t pid) {
+        bool is_readable = true;
+        for (const OutsideAccess& access : access_to_process(pid)) {
+            is_readable = is_readable && (access.is_available || access.title != "memory");
+            add_line(access.is_available ? State::Ok : State::Off, access.title, access.fact, access.help);
+        }
+        const std::vector<RecordedProcess> recorded = recorded_processes(pid);
+        add_line(recorded.empty() ? State::Off : State::Ok, "recording",
+                 recorded.empty() ? "it does not record" : "into " + recorded.front().capture,
+                 recorded.empty() ? "marey run shows times, calls and ranges, too; MAREY=control=on lets "
+                                    "marey start begin later"
+                                  : "");
+        write_out(text_);
+        return is_readable ? kSuccess : kFailure;
     }
 
     /// Records into a file in the folder and reads it back, as real captures are written and read.
@@ -248,6 +270,7 @@ class DoctorVerb final : public Verb {
     }
 
     std::string folder_ = ".";
+    std::optional<std::uint64_t> pid_;
     Terminal terminal_;
     std::string text_;
 };

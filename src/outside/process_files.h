@@ -88,6 +88,7 @@ class CopiedMemory {
     };
     const ProcessFiles* process_;
     std::vector<Piece> pieces_;
+    mutable std::size_t last_ = 0;  ///< the piece that find() found last: the next is often the same
 };
 
 }  // namespace marey

@@ -58,8 +58,8 @@ ProcessModules::ProcessModules(const ProcessFiles& process) : process_(process) 
 bool ProcessModules::open(ProcessModule& module) const {
     if (module.is_opened) return module.file != nullptr;
     module.is_opened = true;
-    // A container has other files than this process, a folder that is a program's root has the same, and those
-    // that were replaced since are found by their place in memory, by those who may.
+    // A container has other files than this process, a folder that is a program's root has the same, and
+    // those that were replaced since are found by their place in memory, by those who may.
     constexpr std::string_view kDeleted = " (deleted)";
     std::string name = module.name;
     if (name.ends_with(kDeleted)) name.resize(name.size() - kDeleted.size());

@@ -36,10 +36,10 @@ struct PythonLayout {
 /// The interpreter in a process.
 struct FoundPython {
     std::uintptr_t runtime = 0;  ///< address of _PyRuntime
-    PythonLayout layout;
-    std::string version;   ///< "3.12.1"
-    std::uintptr_t begin;  ///< of the file that contains the interpreter, in memory
-    std::uintptr_t end;
+    PythonLayout layout{};
+    std::string version{};     ///< "3.12.1"
+    std::uintptr_t begin = 0;  ///< of the file that contains the interpreter, in memory
+    std::uintptr_t end = 0;
 };
 
 /// Finds the interpreter in a program, which may be linked into it; nothing if it has none. Throws Error if

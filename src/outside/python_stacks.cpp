@@ -10,12 +10,13 @@ namespace marey {
 namespace {
 
 constexpr int kTries = 5;
-constexpr std::size_t kMostInterpreters = 1024;
-constexpr std::size_t kMostThreads = std::size_t{1} << 17;
-constexpr std::size_t kMostCalls = std::size_t{1} << 16;
-constexpr std::size_t kMostSeparateFrames = 4096;  // those outside the data stack: of generators, and entries
+constexpr std::size_t kMostInterpreters = 256;
+constexpr std::size_t kMostThreads = std::size_t{1} << 14;
+constexpr std::size_t kMostCalls = std::size_t{1} << 14;
+constexpr std::size_t kMostSeparateFrames = 1024;  // those outside the data stack: of generators, and entries
 constexpr std::size_t kMostChunkBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostChunks = 4096;
+constexpr std::size_t kMostChunks = 256;
+constexpr std::size_t kUsualChunkBytes = std::size_t{16} << 10;
 constexpr std::size_t kMostTextBytes = 4096;
 constexpr std::size_t kMostTableBytes = std::size_t{1} << 20;
 constexpr std::uint8_t kFirstEntryOwner = 3;  // since 3.12: frames that are not calls
@@ -78,11 +79,14 @@ bool PythonReader::copy_chunks(std::uintptr_t state, CopiedMemory& memory) const
     std::size_t all = 0;
     for (std::size_t i = 0; at != 0 && i < kMostChunks && all < kMostCalls * layout_.frame_bytes; ++i) {
         bytes = std::clamp(bytes, sizeof(ChunkHead), kMostChunkBytes);
-        if (memory.copy(at, bytes) < sizeof(ChunkHead)) return false;
-        all += bytes;
-        at = memory.read<ChunkHead>(at)->previous;
-        const auto head = process_.read<ChunkHead>(at);
-        bytes = head ? std::min(head->top, kMostChunkBytes / 8) * 8 + sizeof(ChunkHead) : 0;
+        const std::size_t copied = memory.copy(at, bytes);
+        if (copied < sizeof(ChunkHead)) return false;
+        const ChunkHead head = *memory.read<ChunkHead>(at);
+        const std::size_t used = std::min<std::uint64_t>(head.top, kMostChunkBytes / 8) * 8 + sizeof head;
+        all += copied;
+        if (i > 0 && used > copied) all += memory.copy(at, used);
+        at = head.previous;
+        bytes = kUsualChunkBytes;
     }
     return true;
 }
@@ -105,8 +109,8 @@ PythonReader::Try PythonReader::read_calls(const PythonThread& thread, CopiedMem
     std::size_t anchored = 0;  // calls whose anchor is known: since 3.12 it comes after them
     std::uintptr_t anchor = entry;
     std::uintptr_t frame = *before;
-    while (frame != 0) {
-        if (stack.calls.size() == kMostCalls || separate_count == kMostSeparateFrames) {
+    for (std::size_t count = 0; frame != 0; ++count) {
+        if (count == kMostCalls || separate_count == kMostSeparateFrames) {
             stack.is_cut = true;
             break;
         }
@@ -186,7 +190,7 @@ std::int32_t PythonReader::line(const PythonCall& call) {
 std::vector<std::uintptr_t> PythonReader::values(const PythonCall& call, std::uint32_t count,
                                                  const CopiedMemory& memory) {
     const std::uint32_t first = code(call.code).local_count;
-    constexpr std::uint32_t kMostValues = 1024;
+    constexpr std::uint32_t kMostValues = 256;
     std::vector<std::uintptr_t> values;
     if (first > kMostValues) return values;
     for (std::uint32_t i = 0; i < std::min(count, kMostValues); ++i) {

@@ -304,13 +304,18 @@ def test_sql_reads_the_capture_of_a_running_process(tmp_path):
     ("arguments", "error"),
     [
         (["999999999"], "process 999999999: No such process"),
-        (["1"], "process 1: is not being recorded (marey ps lists those that are)"),
         (["nothing.marey"], "nothing.marey: No such file or directory"),
         (["--all", "x.marey"], "now: --all and x.marey are mutually exclusive"),
     ],
 )
 def test_what_cannot_be_looked_at_is_an_error(tmp_path, arguments, error):
     done = marey_command("now", *arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"marey: {error}\n")
+
+
+def test_a_process_that_is_not_recorded_has_no_calls_to_report(tmp_path):
+    done = marey_command("tree", str(os.getpid()), folder=tmp_path)
+    error = f"process {os.getpid()}: is not being recorded (marey ps lists those that are)"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"marey: {error}\n")
 
 
