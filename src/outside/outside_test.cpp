@@ -203,9 +203,9 @@ class RandomMemory {
             }
         }
         // Everything may be a code object.
-        std::memcpy(words_.data() + kWords - 1, "code", 5);
         for (std::size_t i = 1; i < kWords; i += 2) words_[i] = begin + 16 * 8;
         words_[16 + 3] = begin + (kWords - 1) * 8;
+        std::memcpy(&words_[kWords - 1], "code", 5);
     }
     std::uintptr_t address(std::size_t word) const { return reinterpret_cast<std::uintptr_t>(&words_[word]); }
     std::size_t any() { return random_() % (kWords - 600); }

@@ -80,7 +80,7 @@ bool PythonReader::copy_chunks(std::uintptr_t state, CopiedMemory& memory) const
     for (std::size_t i = 0; at != 0 && i < kMostChunks && all < kMostCalls * layout_.frame_bytes; ++i) {
         bytes = std::clamp(bytes, sizeof(ChunkHead), kMostChunkBytes);
         const std::size_t copied = memory.copy(at, bytes);
-        if (copied < sizeof(ChunkHead)) return false;
+        if (copied < sizeof(ChunkHead)) return i != 0;  // frames are read one by one where there is no copy
         const ChunkHead head = *memory.read<ChunkHead>(at);
         const std::size_t used = std::min<std::uint64_t>(head.top, kMostChunkBytes / 8) * 8 + sizeof head;
         all += copied;
