@@ -17,7 +17,7 @@ struct OutsideFrame {
     bool is_interpreter = false;  ///< a native function of the interpreter
 };
 
-/// What a thread that does not run waits for.
+/// The purpose of a wait, of a thread that does not run.
 enum class OutsideWait : std::uint8_t {
     None,     ///< it runs
     Gil,      ///< the interpreter's lock
@@ -59,7 +59,7 @@ struct OutsideProcess {
 /// not possible, or if the process ends or executes another program meanwhile.
 MAREY_API OutsideProcess look_at_process(std::int64_t pid);
 
-/// What can be seen of a process, for `marey doctor`.
+/// A part of a process that can be seen, or not, for `marey doctor`.
 struct OutsideAccess {
     std::string title;
     bool is_available = false;

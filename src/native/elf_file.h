@@ -46,7 +46,7 @@ class ElfFile {
         const std::uint64_t all = bytes().size();
         return at <= all && size <= all - at;
     }
-    /// What holds() has allowed.
+    /// Reads where holds() allows it.
     template <class T>
     T read_at(std::uint64_t at) const {
         T value;

@@ -11,7 +11,7 @@
 
 namespace marey {
 
-/// What decides whether one process may read another.
+/// The facts that decide whether one process may read another.
 struct AccessFacts {
     std::int64_t own_user = 0;
     std::int64_t target_user = 0;

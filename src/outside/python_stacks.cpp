@@ -138,8 +138,8 @@ PythonReader::Try PythonReader::read_calls(const PythonThread& thread, CopiedMem
             anchor = memory.read<std::uintptr_t>(anchor + layout_.entry_previous).value_or(0);
         frame = at<std::uintptr_t>(bytes, layout_.previous);
     }
-    // The chain begins with the frame that was current before; a thread that has gone on since is no harm,
-    // unless it has ended.
+    // The chain begins with the frame that was current before; a thread may have gone on since,
+    // but not have ended.
     return current() ? Try::Whole : Try::Torn;
 }
 
