@@ -17,13 +17,12 @@ namespace {
 
 constexpr ValidationRule kRules[] = {
     {"unread", "the whole file was read: nothing is truncated, missing or damaged"},
-    {"columns", "every table row has all its columns and refers only to rows that exist"},
-    {"tracks", "every range is on exactly one track, in order"},
-    {"parents", "a parent comes before its children, on the same track except for overlap tracks"},
-    {"nesting", "a range lies within its parent and does not overlap its siblings"},
+    {"columns", "rows have all columns and are in order, refer to rows that exist, and are on one track"},
+    {"nesting",
+     "a range lies within its parent, on its track (but overlap tracks), and apart from its siblings"},
     {"window", "every event lies at least partly within the recording window"},
     {"ids", "thread ids and operation ids are unique within a process"},
-    {"links", "a link connects two existing ranges and appears only once"},
+    {"links", "a link appears only once"},
     {"kernel_before_launch", "nothing on a device starts before the call that launched it"},
     {"backward_before_forward", "no backward range starts before its forward range"},
     {"sequence", "backward ranges with the same sequence number have the same name"},
@@ -49,7 +48,10 @@ class TraceCheck {
 
     std::vector<Violation> run() {
         check_problems();
-        if (check_columns() && check_tracks()) {
+        const std::string damage = find_damage(trace_.data());
+        if (!damage.empty()) {
+            violations_.add("columns", [&] { return damage; });
+        } else {
             check_ranges();
             check_points();
             check_ids();
@@ -70,11 +72,6 @@ class TraceCheck {
     std::int64_t end(Row row) const { return ranges_.start_ns[row] + ranges_.duration_ns[row]; }
     const SiteInfo& site(Row row) const { return trace_.sites()[ranges_.site[row]]; }
 
-    bool require(bool holds, const char* rule, const std::string& what) {
-        if (!holds) violations_.add(rule, [&] { return what; });
-        return holds;
-    }
-
     void check_problems() {
         for (const ProblemInfo& problem : trace_.problems()) {
             const std::string_view code = problem.code;
@@ -86,85 +83,30 @@ class TraceCheck {
         }
     }
 
-    /// Returns false if no further checks are possible.
-    bool check_columns() {
-        const std::size_t count = ranges_.size();
-        bool holds = require(ranges_.duration_ns.size() == count && ranges_.self_ns.size() == count &&
-                                 ranges_.site.size() == count && ranges_.parent.size() == count &&
-                                 ranges_.depth.size() == count && ranges_.flags.size() == count,
-                             "columns", "the range columns differ in length");
-        if (!holds) return false;
-        const auto all_below = [&](std::span<const std::uint32_t> rows, std::size_t limit, const char* what) {
-            const auto bad = std::ranges::find_if(rows, [&](Row row) { return row >= limit; });
-            holds &= require(bad == rows.end(), "columns", what);
-        };
-        const std::size_t sites = trace_.sites().size(), threads = trace_.threads().size();
-        all_below(ranges_.site, sites, "a range refers to a site that does not exist");
-        all_below(trace_.instants().site, sites, "an instant refers to a site that does not exist");
-        all_below(trace_.counters().site, sites, "a counter refers to a site that does not exist");
-        all_below(trace_.instants().thread, threads, "an instant refers to a thread that does not exist");
-        all_below(trace_.counters().thread, threads, "a counter refers to a thread that does not exist");
-        all_below(trace_.memory().thread, threads,
-                  "an allocation report refers to a thread that does not exist");
-        for (const SiteInfo& each : trace_.sites())
-            holds &= require(each.name < trace_.string_count(), "columns",
-                             "a site refers to a name that does not exist");
-        for (const ThreadInfo& each : trace_.threads())
-            holds &= require(each.process < trace_.processes().size(), "columns",
-                             "a thread refers to a process that does not exist");
-        return holds;
-    }
-
-    bool check_tracks() {
-        Row next = 0;
-        bool holds = true;
-        for (const TrackInfo& track : trace_.tracks()) {
-            holds &= require(track.first_range == next, "tracks",
-                             "a track starts at range " + std::to_string(track.first_range) + ", expected " +
-                                 std::to_string(next));
-            holds &= require(track.thread < trace_.threads().size(), "tracks",
-                             "a track refers to a thread that does not exist");
-            next = track.first_range + track.range_count;
-        }
-        return require(next == ranges_.size(), "tracks", "some ranges are not on any track") && holds;
-    }
-
     void check_ranges() {
         for (const TrackInfo& track : trace_.tracks()) {
             const Row last = track.first_range + track.range_count;
-            std::vector<Row> open;  // ranges that enclose the current one
-            Row before = kNoRow;
+            std::vector<Row> before;  // by depth: the last range
             for (Row row = track.first_range; row < last; ++row) {
+                check_parent(row, track);
                 const std::uint32_t depth = ranges_.depth[row];
-                if (depth > open.size()) {
-                    violations_.add("parents", [&] {
-                        return at(row) + " is more than one level below the range before it";
+                if (depth < before.size() && start(row) < end(before[depth]))
+                    violations_.add("nesting", [&] {
+                        return at(row) + " starts before the end of " + at(before[depth]);
                     });
-                    break;
-                }
-                before = depth < open.size() ? open[depth] : kNoRow;
-                open.resize(depth);
-                check_parent(row, open.empty() ? kNoRow : open.back(), track);
-                if (before != kNoRow && start(row) < end(before))
-                    violations_.add("nesting",
-                                    [&] { return at(row) + " starts before the end of " + at(before); });
                 check_in_window(row);
-                open.push_back(row);
+                before.resize(depth);
+                before.push_back(row);
             }
         }
     }
 
-    void check_parent(Row row, Row around, const TrackInfo& track) {
+    void check_parent(Row row, const TrackInfo& track) {
         const Row parent = ranges_.parent[row];
-        if (ranges_.duration_ns[row] < 0)
-            violations_.add("nesting", [&] { return at(row) + " ends before it starts"; });
-        const bool is_right =
-            around != kNoRow ? parent == around : parent == kNoRow || track.kind == TrackKind::Overlap;
-        if (!is_right || (parent != kNoRow && parent >= row)) {
-            violations_.add("parents", [&] { return at(row) + " has the wrong parent"; });
-            return;
-        }
-        if (parent != kNoRow && (start(row) < start(parent) || end(row) > end(parent)))
+        if (parent == kNoRow) return;
+        if (ranges_.depth[row] == 0 && track.kind != TrackKind::Overlap)
+            violations_.add("nesting", [&] { return at(row) + " has a parent on another track"; });
+        else if (start(row) < start(parent) || end(row) > end(parent))
             violations_.add("nesting", [&] { return at(row) + " is not within " + at(parent); });
     }
 
@@ -203,13 +145,7 @@ class TraceCheck {
         }
         std::vector<std::tuple<Row, std::uint64_t, Row>> ids;
         for (const RangeDetail& detail : trace_.range_details()) {
-            if (detail.range >= ranges_.size()) {
-                violations_.add("columns", [] {
-                    return std::string("a range detail refers to a range that does not exist");
-                });
-            } else if (detail.id != 0) {
-                ids.emplace_back(process_of(detail.range), detail.id, detail.range);
-            }
+            if (detail.id != 0) ids.emplace_back(process_of(detail.range), detail.id, detail.range);
         }
         std::ranges::sort(ids);
         for (std::size_t i = 1; i < ids.size(); ++i) {
@@ -221,19 +157,8 @@ class TraceCheck {
     }
 
     void check_links() {
-        const std::span<const LinkInfo> links = trace_.links();
         std::vector<std::tuple<Row, Row, LinkKind, StringId>> seen;
-        Row previous = 0;
-        for (const LinkInfo& link : links) {
-            if (link.from >= ranges_.size() || link.to >= ranges_.size()) {
-                violations_.add("links",
-                                [] { return std::string("a link refers to a range that does not exist"); });
-                continue;
-            }
-            if (link.from < previous)
-                violations_.add("links",
-                                [&] { return "the link from " + at(link.from) + " is out of order"; });
-            previous = link.from;
+        for (const LinkInfo& link : trace_.links()) {
             if (link.kind == LinkKind::Launch && start(link.to) < start(link.from))
                 violations_.add("kernel_before_launch",
                                 [&] { return at(link.to) + " starts before its launch " + at(link.from); });
@@ -257,7 +182,7 @@ class TraceCheck {
     void check_sequences() {
         std::map<std::tuple<Row, std::uint32_t, std::int64_t>, Row> first;
         for (const RangeDetail& detail : trace_.range_details()) {
-            if (detail.forward_thread == 0 || detail.sequence < 0 || detail.range >= ranges_.size()) continue;
+            if (detail.forward_thread == 0 || detail.sequence < 0) continue;
             const auto entry = first.try_emplace(
                 {process_of(detail.range), detail.forward_thread, detail.sequence}, detail.range);
             const Row known = entry.first->second;

@@ -41,7 +41,7 @@ inline std::string broken_table(const FileFormat& format, std::string_view bytes
         const Trace trace =
             format.read_bytes(bytes.starts_with("\x1F\x8B") ? unzipped(bytes) : std::string(bytes), "input");
         for (const Violation& violation : validate(trace)) {
-            for (const std::string_view rule : {"columns", "tracks", "parents", "nesting", "window"}) {
+            for (const std::string_view rule : {"columns", "nesting", "window"}) {
                 if (violation.rule == rule) return violation.rule + ": " + violation.example;
             }
         }
