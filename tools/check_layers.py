@@ -53,8 +53,8 @@ ROOMS = {
     "src/formats":        [PUBLIC, "src/trace", "src/analyze", "src/results", "src/json", "src/base"],
     "src/view":           [PUBLIC, "src/trace", "src/json", "src/base"],
     "src/serve":          [PUBLIC, LOCKS, "src/json", "src/base", "src/analyze/trace_fixture.h"],  # for tests
-    "src/cli":            [PUBLIC, LOCKS, "src/base/environment.h", "src/base/process_stat.h", "src/base/small_file.h",
-                            "src/analyze/trace_fixture.h"],  # for tests
+    "src/cli":            [PUBLIC, LOCKS, "src/base/environment.h", "src/base/descriptor.h", "src/base/process_stat.h",
+                           "src/base/small_file.h", "src/analyze/trace_fixture.h"],  # for tests
     "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/sources/torch", "src/sources/torch/observer",
                            "src/emitters"],
     "tests":              [PUBLIC, DETAIL],

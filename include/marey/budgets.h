@@ -115,8 +115,6 @@ class MAREY_API BudgetCheck {
     /// `step_name`: as in StepOptions.
     explicit BudgetCheck(std::vector<BudgetRule> rules, std::string step_name = {});
     ~BudgetCheck();
-    BudgetCheck(const BudgetCheck&) = delete;
-    BudgetCheck& operator=(const BudgetCheck&) = delete;
 
     /// Adds a run. Takes linear time in its ranges. Throws marey::Error if it cannot be checked: it is empty,
     /// was added before, or has no steps although a rule is about them.

@@ -173,8 +173,6 @@ class MAREY_API RunComparison {
   public:
     explicit RunComparison(CompareOptions options);
     ~RunComparison();
-    RunComparison(const RunComparison&) = delete;
-    RunComparison& operator=(const RunComparison&) = delete;
 
     /// Adds a run. `file` is its name in the result. Takes linear time in its ranges.
     void add(const Trace& trace, CompareSide side, const std::string& file);
@@ -187,9 +185,6 @@ class MAREY_API RunComparison {
     struct State;
     std::unique_ptr<State> state_;
 };
-
-/// Compares two runs.
-MAREY_API Comparison compare_traces(const Trace& before, const Trace& after, CompareOptions options = {});
 
 /// A path in one tree of both sides: a differential flame graph. Gone paths are below what became of their
 /// parents.

@@ -24,8 +24,6 @@ class MAREY_API NvtxEmitter {
   public:
     explicit NvtxEmitter(const EmitOptions& options = {});
     ~NvtxEmitter();
-    NvtxEmitter(const NvtxEmitter&) = delete;
-    NvtxEmitter& operator=(const NvtxEmitter&) = delete;
     /// Stops forwarding. May be called from any thread, any number of times.
     void stop() noexcept;
 
@@ -39,8 +37,6 @@ class MAREY_API IttEmitter {
   public:
     explicit IttEmitter(const EmitOptions& options = {});
     ~IttEmitter();
-    IttEmitter(const IttEmitter&) = delete;
-    IttEmitter& operator=(const IttEmitter&) = delete;
     void stop() noexcept;
 
   private:

@@ -21,8 +21,6 @@ class MAREY_API ExecutionTrace {
     explicit ExecutionTrace(const std::string& path);
     /// Calls finish(); a failure is printed on standard error.
     ~ExecutionTrace();
-    ExecutionTrace(const ExecutionTrace&) = delete;
-    ExecutionTrace& operator=(const ExecutionTrace&) = delete;
 
     /// Starts writing. May be called any number of times, with stop() in between.
     void start();

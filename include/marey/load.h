@@ -38,8 +38,6 @@ class MAREY_API TraceCache {
     explicit TraceCache(std::string path, std::string format = {}, const CacheLimits& limits = {});
     /// Abandons a file that is still being written.
     ~TraceCache();
-    TraceCache(const TraceCache&) = delete;
-    TraceCache& operator=(const TraceCache&) = delete;
 
     /// Returns the trace if it was kept since the file was last changed. Its ranges are in the mapped file;
     /// saving or joining it copies them.

@@ -56,8 +56,6 @@ class MAREY_API ProcessWatch {
     /// Create it before the first process of the tree starts. If no socket can be created, it knows nothing.
     explicit ProcessWatch(const std::string& tree);
     ~ProcessWatch();
-    ProcessWatch(const ProcessWatch&) = delete;
-    ProcessWatch& operator=(const ProcessWatch&) = delete;
 
     /// Takes in all that has happened until now. Raises this process's limit of open files.
     void update();

@@ -40,13 +40,12 @@ std::string fault_of(int fd, struct stat& status) {
 
 }  // namespace
 
-int open_input(const std::string& path, struct stat& status) {
+Descriptor open_input(const std::string& path, struct stat& status) {
     // Without O_NONBLOCK, the kernel waits here for the writer of a pipe.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0) throw Error(path + ": " + std::strerror(errno));
-    const std::string fault = fault_of(fd, status);
+    Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (fd.get() < 0) throw Error(path + ": " + std::strerror(errno));
+    const std::string fault = fault_of(fd.get(), status);
     if (fault.empty()) return fd;
-    ::close(fd);
     throw Error(path + ": " + fault);
 }
 

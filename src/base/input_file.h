@@ -5,11 +5,13 @@
 
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace marey {
 
-/// Returns a descriptor, for the caller to close, and fills in the file's status. Waits up to two seconds for
+/// Returns a descriptor and fills in the file's status. Waits up to two seconds for
 /// the writer of a named pipe. Throws marey::Error, with the path, for a folder, a device, and a pipe that
 /// nobody writes to.
-int open_input(const std::string& path, struct stat& status);
+Descriptor open_input(const std::string& path, struct stat& status);
 
 }  // namespace marey

@@ -17,20 +17,6 @@
 namespace marey {
 namespace {
 
-class Descriptor {
-  public:
-    explicit Descriptor(int fd) noexcept : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const noexcept { return fd_; }
-
-  private:
-    int fd_;
-};
-
 [[noreturn]] void fail(const std::string& path, int error) {
     throw Error(path + ": " + std::strerror(error));
 }
@@ -71,7 +57,7 @@ void* map_file(int fd, const struct stat& status) noexcept {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     struct stat status {};
-    const Descriptor file(open_input(path, status));
+    const Descriptor file = open_input(path, status);
     std::shared_ptr<MappedFile> result(new MappedFile);
     if (S_ISREG(status.st_mode)) {
         // Files in /proc are regular too, but have size 0 whatever they contain.

@@ -1,6 +1,4 @@
 // memory_verb.cpp: marey memory: how much memory was held, its peak, and which ranges allocated it.
-#include <map>
-
 #include <marey/results.h>
 
 #include "cli/result_argument.h"
@@ -20,8 +18,7 @@ class MemoryVerb final : public Verb {
                "memory that they allocated; total: including the ranges inside them. freed: memory freed\n"
                "in these ranges, wherever it was allocated. kept: allocated in the window and not freed\n"
                "in it. Counts are numbers of allocations. A report belongs to the innermost range that\n"
-               "was open on its thread. The main table is memory_holders in docs/reference/results.md;\n"
-               "--sort also takes peak, taken, total, kept and count.";
+               "was open on its thread. The main table is memory_holders in docs/reference/results.md.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
@@ -29,7 +26,6 @@ class MemoryVerb final : public Verb {
         output_.declare(options);
     }
     int run() override {
-        output_.sort = column_key(output_.sort);
         output_.check();
         const Trace trace = capture_.load();
         const MemoryUse use = [&] {
@@ -50,16 +46,6 @@ class MemoryVerb final : public Verb {
     }
 
   private:
-    static std::string column_key(const std::string& name) {
-        static const std::map<std::string, std::string> kShort = {{"peak", "peak_bytes"},
-                                                                  {"taken", "allocated_bytes"},
-                                                                  {"total", "total_allocated_bytes"},
-                                                                  {"kept", "kept_bytes"},
-                                                                  {"count", "allocations"}};
-        const auto found = kShort.find(name);
-        return found == kShort.end() ? name : found->second;
-    }
-
     void fact(std::string_view title, const std::string& value) {
         text_ += title_line(title, value, terminal_);
     }

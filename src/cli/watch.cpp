@@ -21,6 +21,7 @@
 #include <marey/error.h>
 #include <marey/session_options.h>
 
+#include "base/descriptor.h"
 #include "cli/capture_argument.h"
 #include "cli/capture_files.h"
 #include "cli/terminal.h"
@@ -52,22 +53,12 @@ std::uint64_t most_bytes(const std::string& disk) {
     }
 }
 
-/// Until it ends, other watchers choose no name in the folder.
-class FolderLock {
-  public:
-    explicit FolderLock(const std::string& folder)
-        : file_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-        if (file_ >= 0) ::flock(file_, LOCK_EX);
-    }
-    ~FolderLock() {
-        if (file_ >= 0) ::close(file_);
-    }
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
-
-  private:
-    int file_;
-};
+/// Until it is closed, other watchers choose no name in the folder.
+Descriptor folder_lock(const std::string& folder) {
+    Descriptor lock(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (lock.get() >= 0) ::flock(lock.get(), LOCK_EX);
+    return lock;
+}
 
 /// "api.20261118T101503.slow-handle.marey" for "folder/api.marey", unused.
 std::string snapshot_path(const std::string& folder, const std::string& capture, const std::string& label) {
@@ -209,7 +200,7 @@ void Watch::write(const Pending& pending) {
     const WatchHit& hit = pending.hit;
     std::string out;
     try {
-        const FolderLock lock(folder_);
+        const Descriptor lock = folder_lock(folder_);
         out = snapshot_path(folder_, pending.path, hit.label);
         write_snapshot(
             pending.path, out, {.log_bytes = 0, .last_ns = last_ns_},

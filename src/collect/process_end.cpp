@@ -13,6 +13,7 @@
 #include <marey/detail/log_format.h>
 #include <marey/error.h>
 
+#include "base/descriptor.h"
 #include "collect/log_records.h"
 
 namespace marey {
@@ -22,18 +23,15 @@ class CaptureFile {
   public:
     explicit CaptureFile(const std::string& path)
         : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
-        if (fd_ < 0) fail();
+        if (fd_.get() < 0) fail();
     }
-    ~CaptureFile() { ::close(fd_); }
-    CaptureFile(const CaptureFile&) = delete;
-    CaptureFile& operator=(const CaptureFile&) = delete;
 
     /// The length, which is 0 if it does not start like a capture of the process.
     std::uint64_t bytes_if_of(std::int64_t pid) const {
         detail::FileHeader header{};
         struct stat status {};
-        if (::fstat(fd_, &status) != 0) fail();
-        const ssize_t count = ::pread(fd_, &header, sizeof header, 0);
+        if (::fstat(fd_.get(), &status) != 0) fail();
+        const ssize_t count = ::pread(fd_.get(), &header, sizeof header, 0);
         if (count < 0) fail();
         const bool is_capture = count == static_cast<ssize_t>(sizeof header) && header.pid == pid &&
                                 std::memcmp(header.magic, detail::kFileMagic, sizeof header.magic) == 0;
@@ -52,12 +50,12 @@ class CaptureFile {
         block.insert(block.end(), records.begin(), records.end());
         const std::uint64_t at =
             (length + detail::kBlockBytes - 1) / detail::kBlockBytes * detail::kBlockBytes;
-        if (::ftruncate(fd_, static_cast<off_t>(at + detail::kBlockBytes)) != 0) fail();
-        if (::pwrite(fd_, block.data(), block.size(), static_cast<off_t>(at)) ==
+        if (::ftruncate(fd_.get(), static_cast<off_t>(at + detail::kBlockBytes)) != 0) fail();
+        if (::pwrite(fd_.get(), block.data(), block.size(), static_cast<off_t>(at)) ==
             static_cast<ssize_t>(block.size()))
             return;
         const int error = errno;
-        if (::ftruncate(fd_, static_cast<off_t>(length)) == 0) errno = error;
+        if (::ftruncate(fd_.get(), static_cast<off_t>(length)) == 0) errno = error;
         fail();
     }
 
@@ -65,7 +63,7 @@ class CaptureFile {
     [[noreturn]] void fail() const { throw Error(path_ + ": " + std::strerror(errno)); }
 
     const std::string& path_;
-    int fd_;
+    const Descriptor fd_;
 };
 
 }  // namespace

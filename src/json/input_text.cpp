@@ -24,18 +24,13 @@ namespace {
 /// A file as it is.
 class FileSource : public ByteSource {
   public:
-    explicit FileSource(const std::string& path) {
-        struct stat status {};
-        fd_ = open_input(path, status);
+    explicit FileSource(const std::string& path, struct stat status = {}) : fd_(open_input(path, status)) {
         if (S_ISREG(status.st_mode)) size_ = static_cast<double>(status.st_size);
     }
-    ~FileSource() override { ::close(fd_); }
-    FileSource(const FileSource&) = delete;
-    FileSource& operator=(const FileSource&) = delete;
 
     std::size_t read(char* to, std::size_t size) override {
         while (true) {
-            const ssize_t count = ::read(fd_, to, size);
+            const ssize_t count = ::read(fd_.get(), to, size);
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) damage_ = std::strerror(errno);
             if (count <= 0) return 0;
@@ -47,7 +42,7 @@ class FileSource : public ByteSource {
     const std::string& damage() const override { return damage_; }
 
   private:
-    int fd_ = -1;
+    const Descriptor fd_;
     double size_ = 0;
     double read_ = 0;
     std::string damage_;

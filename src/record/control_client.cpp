@@ -13,6 +13,7 @@
 #include <marey/detail/counter.h>
 #include <marey/error.h>
 
+#include "base/descriptor.h"
 #include "base/process_stat.h"
 #include "record/control_page.h"
 
@@ -35,22 +36,12 @@ std::string name_of(std::int64_t pid) {
     return "process " + std::to_string(pid);
 }
 
-/// The right to write a question, which one process has at a time.
-class Turn {
-  public:
-    Turn(const std::string& path, std::int64_t pid)
-        : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)) {
-        if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
-        if (file_ >= 0) ::close(file_);
-        throw Error(name_of(pid) + " is busy with a request of another process");
-    }
-    ~Turn() { ::close(file_); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-  private:
-    const int file_;
-};
+/// The right to write a question, which one process has at a time: until it is closed.
+Descriptor take_turn(const std::string& path, std::int64_t pid) {
+    Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
+    throw Error(name_of(pid) + " is busy with a request of another process");
+}
 
 std::string ask(std::int64_t pid, const std::string& question, std::chrono::nanoseconds timeout) {
     const std::string path = page_path(pid);
@@ -59,7 +50,7 @@ std::string ask(std::int64_t pid, const std::string& question, std::chrono::nano
                     " takes no requests (start it with MAREY=control=on, or call marey.allow_control())");
     const MappedPage page(path);
     if (!is_of(*page, pid)) throw Error(name_of(pid) + " has ended");
-    const Turn turn(path, pid);
+    const Descriptor turn = take_turn(path, pid);
     if (question.size() >= sizeof page->question) throw Error("the request is too long");
     set_text(page->question, question);
     const std::uint32_t number = page->request + 1;

@@ -16,6 +16,7 @@
 
 #include <marey/error.h>
 
+#include "base/descriptor.h"
 #include "base/environment.h"
 
 namespace marey {
@@ -52,39 +53,34 @@ void wake_all(const std::uint32_t& word) noexcept {
 }
 
 MappedPage::MappedPage(const std::string& path) {
-    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0) fail(path, errno);
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() < 0) fail(path, errno);
     struct stat status {};
-    const bool is_page = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+    const bool is_page = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) &&
                          status.st_uid == ::geteuid() && status.st_size == sizeof(ControlPage);
-    if (!is_page) {
-        ::close(file);
-        throw Error(path + ": is not a control page of yours");
-    }
-    map(file, path);
+    if (!is_page) throw Error(path + ": is not a control page of yours");
+    map(file.get(), path);
 }
 
 MappedPage::MappedPage(const std::string& path, const ControlPage& content) {
     const std::string temporary = path + ".new";
     ::unlink(temporary.c_str());
-    const int file = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0) fail(temporary, errno);
-    const ssize_t written = ::write(file, &content, sizeof content);
+    const Descriptor file(
+        ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file.get() < 0) fail(temporary, errno);
+    const ssize_t written = ::write(file.get(), &content, sizeof content);
     const int error = written < 0 ? errno : written != sizeof content ? ENOSPC : 0;
     if (error != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
         const int reason = error != 0 ? error : errno;
-        ::close(file);
         ::unlink(temporary.c_str());
         fail(path, reason);
     }
-    map(file, path);
+    map(file.get(), path);
 }
 
 void MappedPage::map(int file, const std::string& path) {
     void* const memory = ::mmap(nullptr, sizeof(ControlPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    const int error = errno;
-    ::close(file);
-    if (memory == MAP_FAILED) fail(path, error);
+    if (memory == MAP_FAILED) fail(path, errno);
     page_ = static_cast<ControlPage*>(memory);
 }
 

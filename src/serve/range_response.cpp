@@ -15,6 +15,7 @@
 
 #include <marey/trace.h>
 
+#include "base/descriptor.h"
 #include "base/enum_names.h"
 #include "serve/api.h"
 #include "serve/trace_names.h"
@@ -138,20 +139,20 @@ std::optional<std::string> find_source(std::string_view file, const std::vector<
 std::string read_source(std::string_view file, const std::vector<std::string>& folders) {
     const auto path = find_source(file, folders);
     // Checked again once it is open: the file may have been replaced.
-    const int opened = path ? ::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    const Descriptor opened(path ? ::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+                                 : -1);
     struct stat facts {};
     std::string text;
     bool is_read = false;
-    if (opened >= 0 && ::fstat(opened, &facts) == 0 && is_small_file(facts)) {
+    if (opened.get() >= 0 && ::fstat(opened.get(), &facts) == 0 && is_small_file(facts)) {
         text.resize(static_cast<std::size_t>(facts.st_size));
         std::size_t filled = 0;
         for (ssize_t got = 1; filled < text.size() && got > 0;
              filled += got > 0 ? static_cast<std::size_t>(got) : 0)
-            got = ::read(opened, text.data() + filled, text.size() - filled);
+            got = ::read(opened.get(), text.data() + filled, text.size() - filled);
         text.resize(filled);
         is_read = true;
     }
-    if (opened >= 0) ::close(opened);
     if (!is_read)
         throw RequestError(404,
                            "this file is not shown: only files below the working directory or --source DIR "

@@ -24,8 +24,8 @@ if [ -x "$network" ]; then
     check "outside any range" 0 '^\(outside any range\) ' "$marey" memory net.marey
     check "the limit" 0 '^\.\.\. and [0-9]+ more rows \(--limit 0 shows all\)' "$marey" memory --limit 1 net.marey
     "$marey" memory --limit 0 net.marey | grep -q 'more row' && fail "--limit 0 shows all"
-    first=$("$marey" memory --sort total --by name net.marey | grep -A1 '^name ' | tail -1)
-    grep -q '^step ' <<<"$first" || fail "--sort total" "$first"
+    first=$("$marey" memory --sort total_allocated_bytes --by name net.marey | grep -A1 '^name ' | tail -1)
+    grep -q '^step ' <<<"$first" || fail "--sort total_allocated_bytes" "$first"
     check "chosen columns" 0 '^ *taken +name$' "$marey" memory --columns allocated_bytes,name net.marey
     check "csv" 0 '^name,peak_bytes$' "$marey" memory --csv --columns name,peak_bytes net.marey
     if command -v python3 >/dev/null; then

@@ -399,11 +399,4 @@ std::vector<std::string> Comparison::path(std::uint32_t node) const {
     return names;
 }
 
-Comparison compare_traces(const Trace& before, const Trace& after, CompareOptions options) {
-    RunComparison comparison(std::move(options));
-    comparison.add(before, CompareSide::Old, "old");
-    comparison.add(after, CompareSide::New, "new");
-    return comparison.compare();
-}
-
 }  // namespace marey

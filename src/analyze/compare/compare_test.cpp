@@ -19,6 +19,13 @@
 namespace marey {
 namespace {
 
+Comparison compare_traces(const Trace& before, const Trace& after, CompareOptions options = {}) {
+    RunComparison comparison(std::move(options));
+    comparison.add(before, CompareSide::Old, "old");
+    comparison.add(after, CompareSide::New, "new");
+    return comparison.compare();
+}
+
 Trace trace_of(const std::vector<RangeSpec>& ranges) {
     return TraceFixture().thread("main", ranges).trace();
 }
