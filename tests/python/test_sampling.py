@@ -33,9 +33,8 @@ import collections
 
 class Samples:
     def __init__(self, trace):
-        tables = {name: trace.to_arrow(name).to_pydict() for name in ("samples", "sample_stacks", "sample_frames", "sampling")}
-        self.samples, stacks, frames = tables["samples"], tables["sample_stacks"], tables["sample_frames"]
-        self.sampling = tables["sampling"]
+        names = "samples", "sample_stacks", "sample_frames", "sampling"
+        self.samples, stacks, frames, self.sampling = (trace.to_arrow(name).to_pydict() for name in names)
         self.stacks = []
         for frame, outer in zip(stacks["frame"], stacks["outer"]):
             around = self.stacks[outer] if outer is not None else ()
@@ -62,7 +61,10 @@ def check_shares(shares):
 
 
 def test_functions_have_their_shares_of_the_cpu_time(run_python):
-    text = BURN + READ + """
+    text = (
+        BURN
+        + READ
+        + """
 import marey
 with marey.profile(sample=1000) as profile:
     run()
@@ -71,6 +73,7 @@ cpu = samples.cpu_by_function()
 print([cpu[name] for name in ("burn_most", "burn_some", "burn_little")], cpu["run"])
 assert samples.sampling["lost"] == [0], samples.sampling
 """
+    )
     values, around = run_python(text).rsplit(" ", 1)
     values = eval(values)
     check_shares([value / sum(values) for value in values])
@@ -78,7 +81,10 @@ assert samples.sampling["lost"] == [0], samples.sampling
 
 
 def test_samples_are_in_the_range_that_was_open(run_python):
-    text = BURN + READ + """
+    text = (
+        BURN
+        + READ
+        + """
 import marey
 with marey.profile(sample=1000) as profile:
     with marey.record_function("outer"):
@@ -91,11 +97,15 @@ found = {ranges[row] for row, stack in zip(samples.samples["range"], samples.sam
          if stack is not None and "burn_most" in samples.stacks[stack] and row is not None}
 assert found == {"inner"}, found
 """
+    )
     run_python(text)
 
 
 def test_threads_of_a_blocked_main_thread_are_named(run_python):
-    text = BURN + READ + """
+    text = (
+        BURN
+        + READ
+        + """
 import threading, marey
 with marey.profile(sample=1000) as profile:
     thread = threading.Thread(target=lambda: burn_most(time.thread_time() + 0.3))
@@ -104,6 +114,7 @@ with marey.profile(sample=1000) as profile:
 cpu = Samples(profile.trace).cpu_by_function()
 assert cpu["burn_most"] > 0.2e9, cpu
 """
+    )
     run_python(text)
 
 
@@ -184,7 +195,10 @@ with marey.profile(sample=10000) as profile:
 
 
 def test_every_edge_of_a_storm_is_one_that_the_program_can_have(run_python):
-    text = READ + STORM + """
+    text = (
+        READ
+        + STORM
+        + """
 samples = Samples(profile.trace)
 wrong = collections.Counter()
 edges = 0
@@ -203,6 +217,7 @@ assert count > 1000, count
 assert torn < 0.01 * count, (torn, count)
 assert not wrong, wrong
 """
+    )
     run_python(text)
 
 
@@ -229,18 +244,24 @@ def run_sampled(tmp_path, *words, text=None):
         (tmp_path / "x.py").write_text(text)
     done = subprocess.run(
         [sys.executable, "-m", "marey", "run", "-q", "-o", str(capture), *words],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return capture, done
 
 
 def cpu_of(run_python, capture):
-    text = READ + f"""
+    text = (
+        READ
+        + f"""
 import marey
 samples = Samples(marey.load({str(capture)!r}))
 print(dict(samples.cpu_by_function()))
 """
+    )
     return eval(run_python(text))
 
 
@@ -261,11 +282,14 @@ def test_run_records_calls_and_samples_together(tmp_path, run_python):
 def test_run_samples_any_program(tmp_path, run_python):
     words = ["--", "/bin/sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 0"]
     capture, _ = run_sampled(tmp_path, "--sample", *words)
-    text = READ + f"""
+    text = (
+        READ
+        + f"""
 import marey
 samples = Samples(marey.load({str(capture)!r}))
 print(sum(samples.samples["cpu_ns"]))
 """
+    )
     assert int(run_python(text)) > 0
 
 

@@ -2,6 +2,7 @@
 #include "sources/python/sampled_code.h"
 
 #include <Python.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -101,16 +102,16 @@ void name_places_with_gil() noexcept {
 
 // A thread that waits for the GIL when Python ends never returns: Python waits for this one before.
 std::atomic<bool> has_ended{false};
-std::atomic<bool> is_naming{false};
+std::atomic<pid_t> naming_process{0};  // a forked child does not have the thread
 
 void name_sampled_places() noexcept {
-    is_naming.store(true);
+    naming_process.store(getpid());
     if (!has_ended.load()) {
         const PyGILState_STATE state = PyGILState_Ensure();
         name_places_with_gil();
         PyGILState_Release(state);
     }
-    is_naming.store(false);
+    naming_process.store(0);
 }
 
 constexpr detail::PythonSampling offered_sampling{own_thread_state, sample_frames, name_sampled_places};
@@ -118,7 +119,7 @@ constexpr detail::PythonSampling offered_sampling{own_thread_state, sample_frame
 PyObject* end_sampling(PyObject*, PyObject*) {
     detail::set_python_sampling(nullptr);
     has_ended.store(true);
-    Py_BEGIN_ALLOW_THREADS while (is_naming.load()) std::this_thread::yield();
+    Py_BEGIN_ALLOW_THREADS while (naming_process.load() == getpid()) std::this_thread::yield();
     Py_END_ALLOW_THREADS name_places_with_gil();
     Py_RETURN_NONE;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kStep = 1'000'000;
 constexpr std::uint64_t kBetween = 20'000'000;  // so that the program does not lose the GIL all the time
-constexpr std::uint64_t kJoin = 100'000'000;
+constexpr std::uint64_t kJoin = 20'000'000;
 
 timespec span_of(std::uint64_t ns) noexcept {
     return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};

@@ -19,6 +19,7 @@
 #include "native/native_stack.h"
 #include "record/clocks/clock.h"
 #include "record/stack_numbers.h"
+#include "record/thread_log.h"
 #include "sources/sampling/python_places.h"
 #include "sources/sampling/sampled_threads.h"
 
@@ -102,7 +103,8 @@ void restart_system_call(void*) noexcept {}  // the first argument is lost
 
 void handle(int, siginfo_t*, void* context) {
     const int kept = errno;
-    if (is_handling.load(std::memory_order_acquire)) {
+    // A thread that may make no system calls is idle for the recorder.
+    if (is_handling.load(std::memory_order_acquire) && may_read_clock()) {
         if (SampledThread* const thread = find_thread(static_cast<pid_t>(syscall(SYS_gettid)))) {
             take_sample(*thread, context);
             thread->is_pending.store(false, std::memory_order_relaxed);

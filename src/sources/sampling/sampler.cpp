@@ -91,9 +91,9 @@ void Sampler::flush(std::uint64_t timeout_ns) noexcept {
     if (!runs_) return;
     const std::uint32_t wanted = flushes_wanted_.fetch_add(1) + 1;
     sem_post(&wake_);
-    constexpr std::uint64_t kStep = 200'000;
-    const timespec step{0, kStep};
-    for (std::uint64_t waited = 0; waited < timeout_ns && flushes_done_.load() < wanted; waited += kStep)
+    constexpr std::uint64_t kPoll = 200'000;
+    const timespec step{0, kPoll};
+    for (std::uint64_t waited = 0; waited < timeout_ns && flushes_done_.load() < wanted; waited += kPoll)
         nanosleep(&step, nullptr);
 }
 

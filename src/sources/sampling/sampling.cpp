@@ -69,6 +69,7 @@ class SamplingSource final : public Source {
     // Most children execute another program at once: those are left alone.
     static void begin_in_child() noexcept {
         const auto enter = [](void*) -> void* {
+            pthread_setname_np(pthread_self(), "marey-fork");
             nanosleep(&kChildAge, nullptr);
             attach_thread();
             return nullptr;
