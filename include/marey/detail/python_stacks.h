@@ -66,7 +66,8 @@ struct PythonSampling {
     /// thread. `is_torn`: not all could be read.
     std::size_t (*frames)(void* thread, bool is_own, SampledFrame* out, std::size_t room,
                           bool& is_torn) noexcept;
-    /// Takes the GIL and gives the code places that have none their names. Not for a thread of Python.
+    /// Takes the GIL, gives the code places that have none their names, and tells which threads there are.
+    /// Not for a thread of Python.
     void (*name_places)() noexcept;
 };
 /// Sets them, when the extension is loaded; null: Python ends.
@@ -76,6 +77,8 @@ MAREY_API void set_python_sampling(const PythonSampling* sampling) noexcept;
 MAREY_API bool sampled_place(std::uint32_t place, std::uintptr_t& code, std::uint32_t& offset) noexcept;
 /// `site`: of the code; 0: samples leave it out; the largest number: it is not known any more.
 MAREY_API void name_sampled_place(std::uint32_t place, std::uint32_t site, std::uint32_t line) noexcept;
+/// A thread that is sampled has this state of the interpreter.
+MAREY_API void note_python_thread(std::int64_t os_tid, void* state) noexcept;
 /// A code object has been freed: what is at its address from now on is another one.
 MAREY_API void forget_sampled_code(std::uintptr_t code) noexcept;
 

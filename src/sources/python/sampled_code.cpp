@@ -108,6 +108,9 @@ void name_sampled_places() noexcept {
     naming_process.store(getpid());
     if (!has_ended.load()) {
         const PyGILState_STATE state = PyGILState_Ensure();
+        for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+             thread != nullptr; thread = PyThreadState_Next(thread))
+            detail::note_python_thread(static_cast<std::int64_t>(thread->native_thread_id), thread);
         name_places_with_gil();
         PyGILState_Release(state);
     }

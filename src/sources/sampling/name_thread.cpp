@@ -28,7 +28,7 @@ void* NameThread::enter(void* argument) noexcept {
     set_current_thread(&idle_thread);
     while (sem_wait(&state->wake) != 0 || !state->must_end) {
         const detail::PythonSampling* const python = python_sampling();
-        if (python == nullptr || !has_unnamed_places()) continue;
+        if (python == nullptr) continue;
         python->name_places();
         const timespec between = span_of(kBetween);
         nanosleep(&between, nullptr);

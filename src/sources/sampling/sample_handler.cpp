@@ -220,3 +220,12 @@ std::uint32_t StackRoom::number(std::size_t native_count, void* thread, bool is_
 }
 
 }  // namespace marey::sampling
+
+namespace marey::detail {
+
+void note_python_thread(std::int64_t os_tid, void* state) noexcept {
+    sampling::SampledThread* const thread = sampling::find_thread(static_cast<pid_t>(os_tid));
+    if (thread != nullptr) thread->python.store(state, std::memory_order_relaxed);
+}
+
+}  // namespace marey::detail

@@ -43,7 +43,7 @@ struct SampledThread {
     std::atomic<bool> is_pending{false};        ///< a signal is under way
     std::atomic<int> clock_fd{-1};              ///< of perf_event_open
     std::atomic<std::uint64_t> sampled_cpu{0};  ///< CPU time at its last sample
-    std::atomic<void*> python{nullptr};         ///< the interpreter's state, once a sample has met it
+    std::atomic<void*> python{nullptr};         ///< the interpreter's state, if it is known
     std::atomic<std::uint32_t> end{0};          ///< samples put by the handler,
     std::atomic<std::uint32_t> begin{0};        ///< and taken by the sampler
     std::array<RawSample, kSamples> samples;
@@ -59,7 +59,7 @@ struct SampledThread {
     std::uint64_t part_from = 0;  ///< of the part of the wait that is not written yet
     std::uint32_t wait_stack = 0;
     std::uint32_t wait_flags = 0;
-    bool is_listed = false;
+    std::uint32_t python_looks = 0;  ///< for which its wait has waited for the interpreter's state
 
     /// By the handler of this thread. False: there is no space.
     bool put(const RawSample& sample) noexcept {

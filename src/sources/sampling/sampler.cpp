@@ -210,6 +210,13 @@ void Sampler::see_wait(SampledThread& thread, std::uint64_t cpu, const Look& now
         thread.part_from = now.ticks;
         return;
     }
+    // A thread that has not been interrupted yet may be one of Python: the thread that has the GIL knows.
+    constexpr std::uint32_t kPythonLooks = 50;
+    if (python_sampling() != nullptr && thread.python.load(std::memory_order_relaxed) == nullptr &&
+        thread.python_looks < kPythonLooks) {
+        ++thread.python_looks;
+        return names_->wake();
+    }
     const pid_t tid = thread.tid.load(std::memory_order_relaxed);
     const WaitPlace place = wait_place_of(tid);
     if (!place.is_waiting) return;           // it wants to run
@@ -275,6 +282,7 @@ void Sampler::add_thread(pid_t tid, bool is_new) {
     thread->ran_until = ticks;
     thread->owed = 0;
     thread->wait_from = 0;
+    thread->python_looks = 0;
     thread->is_pending.store(false, std::memory_order_relaxed);
     thread->python.store(nullptr, std::memory_order_relaxed);
     thread->begin.store(thread->end.load(std::memory_order_relaxed), std::memory_order_relaxed);
