@@ -22,6 +22,7 @@ namespace marey::python {
 namespace {
 
 constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+constexpr std::uint32_t kInstructionBytes = 2;
 std::uint32_t named_places = 0;  // places up to this number; guarded by the GIL
 Py_ssize_t freed_slot = -1;      // of code objects: their own address, for the callback when they are freed
 
@@ -86,7 +87,7 @@ void name_place(std::uint32_t place, std::uintptr_t address, std::uint32_t offse
     const CodeWord word = known_code(code) != 0 ? known_code(code) : register_code(code);
     watch_end(reinterpret_cast<PyObject*>(code));
     PyErr_Clear();
-    const int line = PyCode_Addr2Line(code, static_cast<int>(offset * sizeof(_Py_CODEUNIT)));
+    const int line = PyCode_Addr2Line(code, static_cast<int>(offset * kInstructionBytes));
     detail::name_sampled_place(place, (word & kCodeSkipped) != 0 ? 0 : site_of(word),
                                line > 0 ? static_cast<std::uint32_t>(line) : 0);
     Py_DECREF(code);
