@@ -200,11 +200,8 @@ def main() -> int:
     except Error as error:
         print(f"marey: {options.verb}: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print(f"marey: {options.verb}: interrupted", file=sys.stderr)
-        return 130
-    except Exception as error:
-        if type(error).__name__ != "InterruptException":
+    except BaseException as error:
+        if type(error).__name__ not in ("KeyboardInterrupt", "InterruptException"):  # the second is DuckDB's
             raise
         print(f"marey: {options.verb}: interrupted", file=sys.stderr)
         return 130

@@ -60,7 +60,8 @@ def export_run(paths: Iterable[str], lake: str, run: str = "", format: str = "",
                 sizes[0] += len(source.trace)
                 sizes[1] += write_capture(source, stage)
             _write_run(stage, run, heads)
-            _mark_complete(stage)
+            staged = (table for table in table_names() if os.path.isdir(os.path.join(stage, table)))
+            _mark(stage, _COMPLETE, " ".join(staged))
             with _locked(os.path.join(lake, "_" + _LOCK)):
                 _move_in(lake, stage)
     except OSError as error:
@@ -208,12 +209,12 @@ def _settle(lake: str, stage: str) -> None:
         pass
 
 
-def _mark_complete(stage: str) -> None:
-    """Write the list of staged tables; from now on the run can be moved into the lake."""
-    aside = os.path.join(stage, "tables")
+def _mark(stage: str, name: str, text: str) -> None:
+    """Write what is staged; from now on it can be moved into the lake."""
+    aside = os.path.join(stage, "mark")
     with open(aside, "w") as file:
-        file.write(" ".join(table for table in table_names() if os.path.isdir(os.path.join(stage, table))))
-    os.rename(aside, os.path.join(stage, _COMPLETE))
+        file.write(text)
+    os.rename(aside, os.path.join(stage, name))
 
 
 def _move_in(lake: str, stage: str) -> None:
@@ -252,6 +253,8 @@ SMALL_RUN = 100_000  # ranges; larger runs keep files of their own
 
 def compact_lake(path: str) -> list[str]:
     """Join the files of small runs to one for each table and day. Return lines that say what was done."""
+    import json
+
     from marey.sql.lake import Lake
 
     lake = Lake(path)
@@ -262,7 +265,7 @@ def compact_lake(path: str) -> list[str]:
             before = sum(len(lake.files(table)) for table in table_names())
             for day, (runs, old) in days.items():
                 _write_day(lake, stage, day, runs, old)
-            _mark_joined(stage, days)
+            _mark(stage, _JOINED, json.dumps(days))
             _move_days_in(lake.path, stage)
             after = sum(len(lake.files(table)) for table in table_names())
     except OSError as error:
@@ -341,16 +344,6 @@ def _gathered(pieces: Iterable[Any], schema: Any) -> Iterator[Any]:
             kept = []
     if kept:
         yield pa.concat_tables(kept)
-
-
-def _mark_joined(stage: str, days: dict[str, tuple[list[str], list[str]]]) -> None:
-    """Write the list of what the staged files replace; from now on they can be moved into the lake."""
-    import json
-
-    aside = os.path.join(stage, "days")
-    with open(aside, "w") as file:
-        json.dump(days, file)
-    os.rename(aside, os.path.join(stage, _JOINED))
 
 
 def _move_days_in(lake: str, stage: str) -> None:
