@@ -12,6 +12,7 @@
 #include <marey/gpu_use.h>
 #include <marey/memory_use.h>
 #include <marey/ranks.h>
+#include <marey/samples.h>
 #include <marey/stacks.h>
 #include <marey/steps.h>
 #include <marey/trace.h>

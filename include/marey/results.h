@@ -34,6 +34,8 @@ MAREY_API Result info_result(const Trace& trace);
 MAREY_API Result call_result(const Trace& trace);
 MAREY_API Result task_result(const Trace& trace);
 MAREY_API Result stack_result(std::span<const FoldedStack> stacks);
+/// The result of sample_report().
+MAREY_API Result sample_result(const Trace& trace, const SampleReport& report);
 /// The result of explain().
 MAREY_API Result findings_result(const Trace& trace, std::span<const Finding> findings);
 /// The processes and the open ranges of a trace in `file`.

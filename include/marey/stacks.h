@@ -27,7 +27,9 @@ struct StackOptions {
     /// One of stack_metrics().
     std::string metric = "self_cpu_time_total";
     StackFrames frames = StackFrames::Ranges;
-    bool append_name = false;   ///< with StackFrames::Python: append the range's name as the last entry
+    bool append_name = false;  ///< with StackFrames::Python: append the range's name as the last entry
+    /// Of samples: also the waits outside ranges. Waits inside ranges are part of their time.
+    bool with_waits = false;
     bool by_thread = false;     ///< make the thread the first entry
     bool microseconds = false;  ///< times in microseconds, rounded down, instead of nanoseconds
     /// Maximum number of entries; deeper ranges count for the last entry. Limits the size of the result,

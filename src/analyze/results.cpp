@@ -48,6 +48,10 @@ constexpr ResultEntry kResults[] = {
     {"calls", [](const Trace& trace, const ResultOptions&) { return call_result(trace); }},
     {"tasks", [](const Trace& trace, const ResultOptions&) { return task_result(trace); }},
     {"stacks", [](const Trace& trace, const ResultOptions&) { return stack_result(fold_stacks(trace)); }},
+    {"sampled",
+     [](const Trace& trace, const ResultOptions& options) {
+         return sample_result(trace, sample_report(trace, {.step_name = options.step_name}));
+     }},
     {"info", [](const Trace& trace, const ResultOptions&) { return info_result(trace); }},
     {"find", [](const Trace& trace, const ResultOptions&) { return found_result(trace, {}, ""); }},
     {"diff", [](const Trace&, const ResultOptions&) { return diff_result({}); }},

@@ -80,12 +80,16 @@ class Symbolizer {
         find_places();
         for (auto& [module, places] : by_module_) name(modules_[module].facts, places);
         rewrite();
+        rewrite_samples();
         SymbolizedTrace result;
         for (const auto& [module, places] : by_module_) {
             result.modules.push_back(modules_[module].facts);
             for (const StringId id : places) {
                 const FramePlace place = *place_of(data_->strings[id]);
-                result.frames.push_back({std::string(place.text), entries_[id]});
+                std::vector<std::string> entries;
+                for (const NativeSymbol& symbol : entries_[id])
+                    entries.push_back(entry_text(symbol, place.text));
+                result.frames.push_back({std::string(place.text), std::move(entries)});
             }
         }
         result.trace = Trace(std::move(data_));
@@ -101,19 +105,26 @@ class Symbolizer {
         }
     }
 
+    void add_place(StringId text) {
+        if (entries_.contains(text)) return;
+        const std::optional<FramePlace> place = place_of(data_->strings[text]);
+        if (!place) return;
+        const auto found = by_name_.find(std::string(place->module));
+        if (found == by_name_.end()) return;
+        entries_.try_emplace(text);
+        by_module_[found->second].push_back(text);
+    }
+
     void find_places() {
         for_each_stack([&](const Argument& stack) {
             for (std::uint32_t i = 0; i < stack.list.count; ++i) {
                 const Argument& frame = data_->list_items[stack.list.first + i];
-                if (frame.kind != ValueKind::String || entries_.contains(frame.string)) continue;
-                const std::optional<FramePlace> place = place_of(data_->strings[frame.string]);
-                if (!place) continue;
-                const auto found = by_name_.find(std::string(place->module));
-                if (found == by_name_.end()) continue;
-                entries_.try_emplace(frame.string);
-                by_module_[found->second].push_back(frame.string);
+                if (frame.kind == ValueKind::String) add_place(frame.string);
             }
         });
+        for (const FrameInfo& frame : data_->frames) {
+            if (frame.module != 0) add_place(frame.name);
+        }
     }
 
     std::vector<std::string> candidates(const NativeModule& module) const {
@@ -151,15 +162,12 @@ class Symbolizer {
             }
         }
         for (std::size_t i = 0; i < symbols.size(); ++i) {
-            const std::string text = data_->strings[places[i]];
-            const FramePlace place = *place_of(text);
             bool any = false;
             for (const NativeSymbol& symbol : symbols[i])
                 any = any || !symbol.function.empty() || !symbol.file.empty();
             if (!any) continue;
             ++module.named;
-            for (const NativeSymbol& symbol : symbols[i])
-                entries_[places[i]].push_back(entry_text(symbol, place.text));
+            entries_[places[i]] = symbols[i];
         }
     }
 
@@ -167,7 +175,9 @@ class Symbolizer {
         StringPool strings(data_->strings);
         std::unordered_map<StringId, std::vector<StringId>> named;
         for (const auto& [id, entries] : entries_) {
-            for (const std::string& entry : entries) named[id].push_back(strings.intern(entry));
+            const std::string text = data_->strings[id];
+            for (const NativeSymbol& symbol : entries)
+                named[id].push_back(strings.intern(entry_text(symbol, place_of(text)->text)));
         }
         std::vector<Argument> items;
         std::map<std::pair<std::uint32_t, std::uint32_t>, ListItems>
@@ -205,12 +215,47 @@ class Symbolizer {
         });
     }
 
+    /// Inlined calls give a frame several rows, and the stack that it is on as well.
+    void rewrite_samples() {
+        StringPool strings(data_->strings);
+        std::vector<FrameInfo> frames;
+        std::vector<std::pair<Row, Row>> now;  // of each old frame: its new rows, the innermost first
+        for (const FrameInfo& frame : data_->frames) {
+            const auto first = static_cast<Row>(frames.size());
+            const auto found = frame.module != 0 ? entries_.find(frame.name) : entries_.end();
+            if (found != entries_.end()) {
+                for (const NativeSymbol& symbol : found->second) {
+                    FrameInfo& named = frames.emplace_back(frame);
+                    if (!symbol.function.empty()) named.name = strings.intern(symbol.function);
+                    named.file = strings.intern(symbol.file);
+                    named.line = symbol.line > 0 ? static_cast<std::uint32_t>(symbol.line) : 0;
+                }
+            }
+            if (first == frames.size()) frames.push_back(frame);
+            now.emplace_back(first, static_cast<Row>(frames.size()));
+        }
+        std::vector<StackInfo> stacks;
+        std::vector<Row> row_of;  // of each old stack
+        for (const StackInfo& stack : data_->stacks) {
+            Row outer = stack.outer != kNoRow ? row_of[stack.outer] : kNoRow;
+            const auto [first, end] = now[stack.frame];
+            for (Row frame = end; frame-- > first;) {
+                stacks.push_back({frame, outer});
+                outer = static_cast<Row>(stacks.size() - 1);
+            }
+            row_of.push_back(outer);
+        }
+        for (Row& stack : data_->sample_stack) stack = stack != kNoRow ? row_of[stack] : kNoRow;
+        data_->frames = std::move(frames);
+        data_->stacks = std::move(stacks);
+    }
+
     std::span<const std::string> folders_;
     std::shared_ptr<TraceData> data_;
     std::vector<TraceModule> modules_;
     std::unordered_map<std::string, std::size_t> by_name_;
     std::map<std::size_t, std::vector<StringId>> by_module_;
-    std::unordered_map<StringId, std::vector<std::string>> entries_;  ///< symbolized frames of each place
+    std::unordered_map<StringId, std::vector<NativeSymbol>> entries_;  ///< of each place, innermost first
 };
 
 }  // namespace

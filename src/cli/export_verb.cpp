@@ -6,6 +6,7 @@
 #include <marey/export.h>
 
 #include "cli/output_argument.h"
+#include "cli/sample_text.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -78,7 +79,7 @@ class ExportVerb final : public Verb {
                 "name a file with -o or redirect the output");
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // end quietly when the reader closes the pipe
         if (format.name == "marey") capture_.show_importlib = true;  // it keeps the whole trace
-        const Trace trace = capture_.filtered(capture_.load());
+        const Trace trace = capture_.filtered(with_function_names(capture_.load()));
         std::string written = table_.empty() || table_ == "ranges"
                                   ? format_plural(trace.ranges().size(), "range")
                                   : "table " + table_;

@@ -53,11 +53,13 @@ std::string events_fact(const Trace& trace) {
     std::uint64_t overwritten = 0;
     for (const ThreadInfo& thread : trace.threads()) overwritten += thread.overwritten_chunks;
     std::string text =
-        fmt::format("{} kept ({}", format_plural(ranges + instants + counters + reports, "event"),
+        fmt::format("{} kept ({}",
+                    format_plural(ranges + instants + counters + reports + trace.samples().size(), "event"),
                     format_plural(ranges, "range"));
     if (instants > 0) text += ", " + format_plural(instants, "instant");
     if (counters > 0) text += ", " + format_plural(counters, "counter value");
     if (reports > 0) text += ", " + format_plural(reports, "allocation report");
+    if (trace.samples().size() > 0) text += ", " + format_plural(trace.samples().size(), "sample");
     text += "), " + format_count(dropped_events(trace)) + " dropped";
     if (overwritten > 0)
         text += ", " + format_plural(overwritten, "old chunk") + " overwritten in the ring buffer";
@@ -201,6 +203,8 @@ bool is_summed(const Trace& trace) {
 std::string times_fact(const Trace& trace) {
     if (is_summed(trace)) return "calls and self times are exact, total times are estimates";
     if (is_sampled(trace)) return "estimated from samples";
+    if (trace.samples().size() != 0 && trace.ranges().size() == 0)
+        return "CPU time and waits, estimated from samples";
     return "wall time: waiting and preemption are included, not measured separately";
 }
 

@@ -8,6 +8,7 @@
 #include "cli/call_averages.h"
 #include "cli/output_argument.h"
 #include "cli/result_argument.h"
+#include "cli/sample_text.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -41,9 +42,11 @@ class ReportVerb final : public Verb {
         options.flag(by_shape_, "--by-shape", "Show one row per name and input shapes");
         options.number(by_stack_, "--by-stack", "Show one row per name and innermost N stack frames");
         options.flag(by_thread_, "--by-thread", "Show one row per name and thread");
-        options.choice(by_, "--by",
-                       {"name", "thread", "process", "function", "line", "file", "module", "package"},
-                       "Group rows by this property of the ranges (name)");
+        options.choice(
+            by_, "--by",
+            {"name", "thread", "process", "function", "line", "file", "module", "package", "range", "step"},
+            "Group rows by this property of the ranges, or of samples (name)");
+        options.flag(samples_, "--samples", "Report the samples (default if there are no ranges)");
         options.flag(by_overload_, "--by-overload", "Show one row per name and overload");
         options.flag(all_, "--all", "Show the functions that only wait, too");
         options.flag(no_imports_, "--no-imports", "Leave out Python imports and everything inside them");
@@ -74,10 +77,13 @@ class ReportVerb final : public Verb {
         if (csv_) format_ = "csv";
         if (json_) format_ = "json";
         const TableOptions table = table_options();
-        check(table);
-        Trace trace = capture_.load();
+        if (!samples_) check(table);
+        Trace trace = with_function_names(capture_.load());
         if (format_ == "table") footer_ = footer(trace, standard_output());
         trace = capture_.filtered(std::move(trace), no_imports_);
+        if (samples_ || has_only_samples(trace)) return report_samples(trace);
+        if (by_ == "range" || by_ == "step")
+            throw Error("report: --by " + by_ + " is about samples: add --samples");
         is_sampled_ = is_sampled(trace);
         is_summed_ = is_summed(trace);
         Averages averages = [&] {
@@ -107,6 +113,38 @@ class ReportVerb final : public Verb {
     }
 
   private:
+    int report_samples(const Trace& trace) const {
+        if (trace.samples().size() == 0)
+            throw Error(capture_.file() + ": has no samples (marey run --sample records them)");
+        const auto* const by = std::ranges::find(kSampleGroupNames, by_ == "name" ? "function" : by_);
+        if (by == std::end(kSampleGroupNames))
+            throw Error("report: --by " + by_ + " is about ranges, not samples");
+        SampleReport report =
+            sample_report(trace, {.by = static_cast<SampleGroup>(by - std::begin(kSampleGroupNames))});
+        std::erase_if(report.rows,
+                      [&](const SampledRow& row) { return !contains_ignoring_case(row.name, filter_); });
+        ResultArgument output{
+            .verb = "report", .table = "sampled", .usual_limit = kDefaultRowLimit, .result = "sampled"};
+        output.columns = columns_;
+        output.sort = sort_ == "self" ? "" : sort_;
+        output.ascending = ascending_;
+        output.limit = limit_;
+        output.json = format_ == "json";
+        output.csv = format_ == "csv";
+        output.markdown = format_ == "markdown";
+        output.check();
+        const Result result = sample_result(trace, report);
+        return output.print(result, [&] {
+            const Terminal terminal = standard_output();
+            const std::string rows =
+                output.chooses()
+                    ? output.lines(result.table("sampled"), terminal)
+                    : sample_rows_text(trace, report, *by, limit_.value_or(kDefaultRowLimit), terminal);
+            return end_lines(trace, terminal) + (rows.empty() ? "no rows\n" : rows) + "\n" +
+                   sample_facts(trace, report, terminal) + footer_;
+        });
+    }
+
     int write_html() {
         std::string& path = output_.path;
         if (path.empty()) path = without_suffix(capture_.file()) + ".html";
@@ -244,6 +282,7 @@ class ReportVerb final : public Verb {
                             format_plural(found - static_cast<std::size_t>(options.row_limit), "more row"));
         }
         return end_lines(trace, terminal) + text + task_section(trace, terminal) + "\n" +
+               (trace.samples().size() == 0 ? "" : sample_section(trace, terminal) + "\n") +
                fact_line("waiting", waiting_, terminal) + (no_imports_ ? "" : imports_line(trace, terminal)) +
                footer_;
     }
@@ -282,6 +321,7 @@ class ReportVerb final : public Verb {
     bool all_ = false;
     bool no_imports_ = false;
     bool top_level_ = false;
+    bool samples_ = false;
     bool merge_ = false;  // recursion is common, and recursive calls count
     bool any_thread_ = false;
     bool subtract_ = false;

@@ -19,6 +19,7 @@
 #include "cli/footer.h"
 #include "cli/progress.h"
 #include "cli/result_argument.h"
+#include "cli/sample_text.h"
 #include "cli/text_format.h"
 
 namespace marey::cli {
@@ -335,7 +336,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
     const std::string& path = captures.front();
     try {
         const Progress progress("reading " + path);
-        Trace trace = Trace::load_for_averages(path);
+        Trace trace = with_function_names(Trace::load_for_averages(path));
         members.add_extent(trace);
         const ProcessInfo& process = trace.processes().front();
         members.ends_.erase({process.pid, process.start});  // the lines about this capture say it
@@ -346,6 +347,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
         trace = filter_ranges(std::move(trace), {.fold_imports = true});
         const Averages own = members.add_calls(trace);
         const bool is_empty = events == 0 || is_only_garbage(trace, own);
+        const std::string samples = sample_section(trace, terminal);
         Averages& calls = members.calls_.sum();
         const bool is_sum = members.with_calls_ > 1;
         const std::string about =
@@ -357,6 +359,13 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
                                            : trace.window().end_ns - trace.window().start_ns,
                                     members.imports_ns_};
             main = calls_summary(trace, path, about, calls, extent, overhead, terminal);
+            if (!samples.empty()) main += "\n" + samples;
+        } else if (is_empty && !samples.empty()) {
+            main =
+                fmt::format("marey: {}: {} in {}, {}\n\n{}", styled(terminal, Style::Bold, printable(path)),
+                            format_plural(trace.samples().size(), "sample"),
+                            format_duration(trace.window().end_ns - trace.window().start_ns),
+                            format_file_size(path), about + samples + problem_lines(trace, terminal));
         } else if (is_empty) {
             main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)), why_empty,
                                about + problem_lines(trace, terminal));
@@ -367,9 +376,10 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
             for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
             if (const std::string fact = finding_fact(trace, path); !fact.empty())
                 main += "finding: " + fact + "\n";
+            if (!samples.empty()) main += "\n" + samples;
             main += problem_lines(trace, terminal);
         }
-        if (events > 0) summary.best = path;
+        if (events > 0 || !samples.empty()) summary.best = path;
     } catch (const Error& error) {
         members.is_complete_ = false;
         main = fmt::format("marey: {}\n", printable(error.what()));

@@ -4,6 +4,7 @@
 
 #include "cli/output_argument.h"
 #include "cli/result_argument.h"
+#include "cli/sample_text.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -24,6 +25,7 @@ class StacksVerb final : public Verb {
         options.choice(options_.metric, "--metric", stack_metrics(), "Value to add up (self_cpu_time_total)");
         options.flag(torch_, "--torch", "Print Python stacks, in microseconds, as PyTorch does");
         options.flag(options_.append_name, "--append-name", "With --torch: append the operator's name");
+        options.flag(options_.with_waits, "--waits", "Of samples: include waits outside ranges");
         options.choice(by_, "--by", {"name", "thread"},
                        "With thread: make the thread the first entry (name)");
         output_.declare(options, "Output file (standard output)");
@@ -42,7 +44,7 @@ class StacksVerb final : public Verb {
         if (is_shaped && !output_.is_standard_output())
             throw Error("stacks: -o writes every stack as text: redirect the output instead");
         output_.check([&] { return capture_.paths(); });
-        const Trace trace = capture_.filtered(capture_.load());
+        const Trace trace = capture_.filtered(with_function_names(capture_.load()));
         std::size_t count = 0;
         if (output_.is_standard_output()) {
             const Result result = stack_result(fold_stacks(trace, options_));

@@ -4,6 +4,7 @@
 #include <marey/results.h>
 
 #include "cli/result_argument.h"
+#include "cli/sample_text.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -38,7 +39,7 @@ class StepsVerb final : public Verb {
     }
     int run() override {
         output_.check();
-        const Trace trace = capture_.load();
+        const Trace trace = with_function_names(capture_.load());
         const StepReport report = [&] {
             const Progress progress("comparing steps");
             return step_report(trace, {.name = name_, .slowest = slowest_.value_or(kDefaultSlowest)});

@@ -3,6 +3,7 @@
 #include <marey/results.h>
 
 #include "cli/result_argument.h"
+#include "cli/sample_text.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -48,9 +49,9 @@ class TreeVerb final : public Verb {
         }
         output_.check();
         if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up are mutually exclusive");
-        Trace trace = capture_.load();
+        Trace trace = with_function_names(capture_.load());
         if (!output_.is_data()) footer_ = footer(trace, standard_output());
-        is_sampled_ = is_sampled(trace);
+        is_sampled_ = is_sampled(trace) || has_only_samples(trace);
         trace = capture_.filtered(std::move(trace));
         CallTree tree = make_tree(trace);
         if (tree.nodes.empty()) check_inside_matches(trace);

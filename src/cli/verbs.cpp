@@ -16,6 +16,7 @@
     VERB(explain)         \
     VERB(report)          \
     VERB(tree)            \
+    VERB(lines)           \
     VERB(steps)           \
     VERB(diff)            \
     VERB(check)           \

@@ -48,7 +48,7 @@ FrameRegisters registers_of(const void* context) {
 #endif
 }
 
-/// What handlers saw.
+/// The stacks that handlers saw.
 struct Seen {
     std::size_t signals = 0;
     std::size_t without_interrupted = 0;  ///< the handler's stack does not end with the one it interrupted

@@ -6,6 +6,7 @@
 
 #include <marey/call_tree.h>
 #include <marey/error.h>
+#include <marey/samples.h>
 
 #include "analyze/gpu/device_time.h"
 #include "analyze/name_slots.h"
@@ -305,7 +306,8 @@ CallTreeNode public_node(const Trace& trace, const NameSlots& slots, const Node&
 
 }  // namespace
 
-CallTree call_tree(const Trace& trace, const CallTreeOptions& given) {
+CallTree call_tree(const Trace& recorded, const CallTreeOptions& given) {
+    const Trace trace = with_sampled_functions(recorded);
     CallTreeOptions options = given;
     if (options.merge_steps) {
         options.inside = group_name(given.inside);
@@ -346,6 +348,8 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& given) {
         const std::int64_t whole = out.is_device ? tree.device_ns : tree.recorded_ns;
         const std::int64_t part = options.bottom_up && !node.is_thread ? node.self_ns : node.total_ns;
         if (whole > 0) out.share = static_cast<double>(part) / static_cast<double>(whole);
+        // The estimates below a range may be more than the range.
+        if (recorded.samples().size() != 0) out.self_ns = std::max<std::int64_t>(out.self_ns, 0);
     }
     return tree;
 }

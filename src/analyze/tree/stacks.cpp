@@ -7,6 +7,7 @@
 
 #include <marey/error.h>
 #include <marey/results.h>
+#include <marey/samples.h>
 
 #include "analyze/events/innermost_ranges.h"
 #include "analyze/gpu/device_time.h"
@@ -303,6 +304,12 @@ class Folding {
         value_node_;  ///< Python: the node that receives a range's values; kNoRow: none
 };
 
+/// Samples have host time only.
+Trace counted_trace(const Trace& trace, const StackOptions& options) {
+    const bool has_time = metric_of(options.metric).measure == Measure::HostTime;
+    return has_time ? with_sampled_functions(trace, options.with_waits) : trace;
+}
+
 }  // namespace
 
 std::vector<std::string> stack_metrics() {
@@ -313,14 +320,16 @@ std::vector<std::string> stack_metrics() {
 
 std::vector<FoldedStack> fold_stacks(const Trace& trace, const StackOptions& options) {
     if (!has_values(trace, metric_of(options.metric))) return {};  // saves a pass over all ranges
-    Folding folding(trace, options, false);
+    const Trace counted = counted_trace(trace, options);
+    Folding folding(counted, options, false);
     folding.run();
     return folding.stacks();
 }
 
 std::vector<StackNode> stack_tree(const Trace& trace, const StackOptions& options) {
     if (!has_values(trace, metric_of(options.metric))) return {};
-    Folding folding(trace, options, true);
+    const Trace counted = counted_trace(trace, options);
+    Folding folding(counted, options, true);
     folding.run();
     return folding.nodes();
 }

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include <marey/samples.h>
 #include <marey/steps.h>
 
 #include "analyze/name_slots.h"
@@ -205,9 +206,11 @@ StepReport step_report(const Trace& trace, const StepOptions& options) {
     const std::size_t median_place = whole.size() - 1 - nearest_rank(whole.size(), 50);
     report.median_step = whole[median_place];
 
-    const NameSlots slots(trace);
-    const std::vector<bool> is_step = step_sites(trace, options.name);
-    StepContents contents(trace, slots, is_step);
+    if (options.slowest == 0) return report;
+    const Trace seen = with_sample_tracks(trace);  // what was sampled in a step is in it, too
+    const NameSlots slots(seen);
+    const std::vector<bool> is_step = step_sites(seen, options.name);
+    StepContents contents(seen, slots, is_step);
     const StepContents::Content median = contents.of(report.steps[report.median_step]);
     for (std::size_t i = 0; i < std::min(options.slowest, median_place); ++i) {
         SlowStep& slow = report.slowest.emplace_back();
