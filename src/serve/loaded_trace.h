@@ -11,8 +11,10 @@
 
 #include <marey/detail/thread_safety.h>
 #include <marey/range_filter.h>
+#include <marey/samples.h>
 #include <marey/selection.h>
 #include <marey/suspended_calls.h>
+#include <marey/symbolize.h>
 #include <marey/timeline.h>
 #include <marey/trace.h>
 #include <marey/view.h>
@@ -27,7 +29,7 @@ class LoadedTrace {
   public:
     LoadedTrace(Trace trace, std::uint64_t generation)
         : recorded_(std::move(trace)),
-          trace_(with_task_tracks(recorded_)),
+          trace_(with_sample_tracks(with_task_tracks(recorded_))),
           timeline_(trace_),
           counters_(counter_series(recorded_)),
           links_(recorded_),
@@ -173,6 +175,7 @@ class TraceSlot {
             Trace trace = last_ns > 0
                               ? filter_ranges(source_.load_last(last_ns), {.fold_imports = true})
                               : filter_ranges(source_.load(), {.fold_imports = source_.folds_imports});
+            if (trace.samples().size() != 0) trace = symbolize_trace(trace, {}).trace;
             loaded = std::make_shared<const LoadedTrace>(std::move(trace), generation);
         } catch (const std::exception& caught) {
             error = caught.what();

@@ -60,8 +60,10 @@ void write_tracks(JsonWriter& json, const LoadedTrace& loaded) {
     json.list("tracks", trace.tracks(), [&](const TrackInfo& track) {
         const auto row = static_cast<Row>(&track - trace.tracks().data());
         const TimelineExtent extent = loaded.timeline().extent(row);
-        const bool is_task = row >= loaded.recorded().tracks().size();
-        json.member("kind", is_task ? "task" : track_kind_name(track.kind));
+        const bool is_added = row >= loaded.recorded().tracks().size();
+        json.member("kind", !is_added                          ? track_kind_name(track.kind)
+                            : track.kind == TrackKind::Overlap ? "samples"
+                                                               : "task");
         json.member("name", track_label(trace, track));
         json.member("process", trace.threads()[track.thread].process).member("thread", track.thread);
         json.member("device", accelerator_label(track.device)).member("stream", track.stream);

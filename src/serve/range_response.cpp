@@ -13,6 +13,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include <marey/samples.h>
 #include <marey/trace.h>
 
 #include "base/descriptor.h"
@@ -412,6 +413,14 @@ Response links_response(const Request& request) {
     });
 }
 
+/// The lines of a file that samples are in.
+std::vector<SampledRow> sampled_lines(const Trace& trace, std::string_view file) {
+    if (trace.samples().size() == 0 || file.empty()) return {};
+    std::vector<SampledRow> lines = sample_report(trace, {.by = SampleGroup::Line}).rows;
+    std::erase_if(lines, [&](const SampledRow& row) { return row.line == 0 || row.file != file; });
+    return lines;
+}
+
 Response source_response(const Request& request) {
     const Trace& trace = request.trace();
     const SiteInfo& site = trace.sites()[request.row("site", trace.sites().size())];
@@ -419,6 +428,12 @@ Response source_response(const Request& request) {
     return json_response([&](JsonWriter& json) {
         json.member("file", trace.string(site.file)).member("line", site.line);
         json.member("first", 1).member("text", text);
+        const std::vector<SampledRow> lines =
+            sampled_lines(request.loaded.recorded(), trace.string(site.file));
+        json.list("lines", lines, [&](const SampledRow& row) {
+            json.member("line", row.line).member("self_ns", row.self_ns);
+            json.member("total_ns", row.total_ns).member("waiting_ns", row.waiting_ns);
+        });
     });
 }
 

@@ -6,6 +6,7 @@
 #include <marey/analyze.h>
 #include <marey/call_tree.h>
 #include <marey/results.h>
+#include <marey/samples.h>
 #include <marey/stacks.h>
 #include <marey/table.h>
 
@@ -118,7 +119,7 @@ Response table_response(const Request& request) {
                        .ascending = query.flag("ascending"),
                        .row_limit = query.integer("limit", 0, kMaxTableRows, kDefaultTableRows),
                        .shows = [&](const AverageRow& row) { return filter.matches(row.name); }};
-    const Trace trace = request.selected();
+    const Trace trace = with_sampled_functions(request.selected());
     return {200, "application/json", averages_json(trace, key_averages(trace, options), table)};
 }
 

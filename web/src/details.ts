@@ -2,7 +2,7 @@
 import type { App } from './app'
 import { add, el, fill } from './dom'
 import { bytes, clean, count, label, percent, plural, time, whole } from './format'
-import type { At, Range, RangeRef, Table, Value } from './protocol'
+import type { At, Range, RangeRef, SourceFile, SourceLine, Table, Value } from './protocol'
 import type { ExplainResult, FindingEvidenceRow, FindingsRow } from './results'
 import type { Parameters } from './source'
 import { colourOf } from './theme'
@@ -108,7 +108,7 @@ export class Details {
         const span = app.state.selection
         const show = (ranges: string) => fill(this.root, el('h2', {}, span ? 'Selection' : 'Whole trace'),
             this.facts([['Snapshot', clean(trace.snapshot?.reason ?? '', 500)], ['Time', span ? `${time(span[0], 5)} to ${time(span[1], 5)}` : ''], ['Duration', time(span ? span[1] - span[0] : trace.window?.duration_ns ?? 0, 4)],
-                ['Ranges', ranges], ['Tracks', count(trace.tracks.filter(t => t.rows && t.kind !== 'task').length)],
+                ['Ranges', ranges], ['Tracks', count(trace.tracks.filter(t => t.rows && t.kind !== 'task' && t.kind !== 'samples').length)],
                 ['Program', clean((trace.processes[0]?.command_line || trace.processes[0]?.name || '').replace(/^\S*\//, ''), 300)], ['File', clean(trace.file.slice(trace.file.lastIndexOf('/') + 1), 300)]]))
         show(span ? '…' : count(trace.range_count))
         let table: Table | null = null, failure = ''
@@ -179,16 +179,28 @@ export class Details {
         add(this.root, el('h3', {}, 'Call stack'), el('ol.stack', {}, ...frames.slice(0, 200).map(frame => el('li', {}, clean(frame, 500)))))
     }
 
+    // The time of a line beside it, and behind it: the hottest line has the strongest colour.
+    private heat(line: HTMLElement, its: SourceLine | undefined, most: number): void {
+        const shown = its ? time(its.self_ns || its.total_ns) : ''
+        add(line, el('span.time', its ? { title: `self ${time(its.self_ns)}, with calls ${time(its.total_ns)}, waiting ${time(its.waiting_ns)}` } : {}, shown))
+        if (its?.self_ns) line.style.background = `color-mix(in srgb, var(--warn) ${Math.round(6 + 34 * its.self_ns / most)}%, transparent)`
+    }
+
     private async source(trace: number, range: Range): Promise<void> {
         const place = el('div')
         add(this.root, place)
         try {
-            const file = await this.app.data.json<{ file: string; line: number; first: number; text: string }>('source', { trace, site: range.site })
-            const lines = file.text.split('\n'), from = Math.max(0, file.line - file.first - 4), to = Math.min(lines.length, from + 22)
+            const file = await this.app.data.json<SourceFile>('source', { trace, site: range.site })
+            const heat = new Map((file.lines ?? []).map(line => [line.line, line]))
+            const most = Math.max(1, ...[...heat.values()].map(line => line.self_ns))
+            const lines = file.text.split('\n'), from = Math.max(0, file.line - file.first - 4), to = Math.min(lines.length, from + (heat.size ? 400 : 22))
             const code = el('pre.source', { tabindex: '0', 'aria-label': 'Source' })
             for (let i = from; i < to; i++) {
                 const here = i + file.first === file.line
-                add(code, el(`span.line${here ? '.here' : ''}`, {}, el('span.no', {}, String(i + file.first)), clean(lines[i]!.replace(/\t/g, '    '), 300), '\n'))
+                const line = el(`span.line${here ? '.here' : ''}`, {}, el('span.no', {}, String(i + file.first)))
+                if (heat.size) this.heat(line, heat.get(i + file.first), most)
+                add(line, clean(lines[i]!.replace(/\t/g, '    '), 300), '\n')
+                add(code, line)
             }
             fill(place, el('h3', {}, 'Source'), code)
         } catch { /* the file cannot be shown */ }

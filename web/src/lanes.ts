@@ -40,14 +40,14 @@ function processTitle(trace: TraceOutline, process: number): string {
     return `${name} ${info.pid}${info.node >= 0 ? `, rank ${info.node}` : ''}`
 }
 
-const kindNotes = { thread: '', async: 'async', device: '', overlap: 'overlapping', task: '' }
+const kindNotes = { thread: '', async: 'async', device: '', overlap: 'overlapping', task: '', samples: '' }
 
 function lane(id: number, kind: Lane['kind'], trace: number, index: number, title: string, note: string): Lane {
     return { id, kind, trace, index, title: clean(title, 200), note, group: 0, levels: 0, collapsed: false, top: 0, height: 0, device: false }
 }
 
 function rangesLane(trace: number, index: number, track: Track): Lane {
-    const note = [kindNotes[track.kind], plural(track.rows, 'range')].filter(Boolean).join(' · ')
+    const note = [kindNotes[track.kind], plural(track.rows, track.kind === 'samples' ? 'frame' : 'range')].filter(Boolean).join(' · ')
     return { ...lane(trackLane(trace, index), 'ranges', trace, index, track.name || track.kind, note),
         levels: Math.min(track.levels, mostLevels), device: track.kind === 'device' || !!track.device }
 }
@@ -72,6 +72,7 @@ function groupsOf(outline: TraceOutline, trace: number, several: boolean): { tit
         outline.threads.forEach((thread, index) => groupFor(thread.process, '').push(
             lane(trace * perTrace + 800_000 + index, 'pending', trace, index, thread.name || `thread ${thread.id}`, 'being read')))
     const withInstants = new Set<number>()
+    const threadOf = new Map<number, number>() // by lane
     outline.tracks.forEach((track, index) => {
         if (!track.rows) return
         const lanes = groupFor(track.process, track.kind === 'task' ? 'tasks' : track.device)
@@ -80,7 +81,11 @@ function groupsOf(outline: TraceOutline, trace: number, several: boolean): { tit
             withInstants.add(track.thread)
             lanes.push(lane(trace * perTrace + 700_000 + track.thread, 'instants', trace, track.thread, `${track.name} · instants`, plural(thread.instants, 'instant')))
         }
-        lanes.push(rangesLane(trace, index, track))
+        const own = rangesLane(trace, index, track)
+        // The samples of a thread come directly below its ranges.
+        const last = track.kind === 'samples' ? lanes.map(l => threadOf.get(l.id)).lastIndexOf(track.thread) : -1
+        threadOf.set(own.id, track.thread)
+        lanes.splice(last >= 0 ? last + 1 : lanes.length, 0, own)
     })
     outline.threads.forEach((thread, index) => {
         if (!thread.instants || withInstants.has(index)) return

@@ -40,7 +40,9 @@ export class Overview {
 
     private async ask(trace: number): Promise<Strip> {
         const { source, outline } = this.app.data, { tracks, window } = outline.traces[trace]!
-        const shown = [...tracks.keys()].filter(track => tracks[track]!.rows && tracks[track]!.kind !== 'task')
+        const drawn = [...tracks.keys()].filter(track => tracks[track]!.rows && tracks[track]!.kind !== 'task')
+        const recorded = drawn.filter(track => tracks[track]!.kind !== 'samples')
+        const shown = recorded.length ? recorded : drawn
         const end = Math.max(1, window!.duration_ns)
         if (shown.length > mostTracks) return { boxes: [], ...readOverview(await source.bytes('overview', { trace, pixels })) }
         const boxes = await Promise.all(shown.map(async track => readPicture(

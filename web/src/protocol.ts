@@ -2,7 +2,7 @@
 import type { Boxes } from './raster'
 
 export interface Track {
-    kind: 'thread' | 'async' | 'device' | 'overlap' | 'task'
+    kind: 'thread' | 'async' | 'device' | 'overlap' | 'task' | 'samples'
     name: string; process: number; thread: number; device: string; stream: number
     rows: number; levels: number; first_ns: number; last_ns: number
 }
@@ -28,6 +28,8 @@ export interface Name {
 }
 export interface RangeRef { row: number; site: number; name: string; start_ns: number; duration_ns: number }
 export interface Link extends RangeRef { track: number; kind: string; name_of_link: string; direction: 'from' | 'to' }
+export interface SourceLine { line: number; self_ns: number; total_ns: number; waiting_ns: number }
+export interface SourceFile { file: string; line: number; first: number; text: string; lines?: SourceLine[] }
 export interface Value { key: string; role: string; value: string; kind: string }
 export interface Range extends RangeRef {
     whole_name: string; scope: string; category: string; track: number; thread: number; self_ns: number; depth: number; children: number

@@ -61,7 +61,16 @@ export function hash(text: string): number {
     return value >>> 0
 }
 
+// What a sampled thread did: green, orange, and grey with a shade for each kind of wait.
+function stateColour(name: string): number | undefined {
+    if (name === 'running') return 2 * shades
+    if (name === 'preempted') return 1 * shades
+    return name.startsWith('waiting: ') ? 9 * shades + (hash(name) >>> 8) % shades : undefined
+}
+
 // The index into Theme.boxes and Theme.css: the same in every trace and both themes.
 export function colourOf(name: string): number {
+    const state = stateColour(name)
+    if (state !== undefined) return state
     return (hash(groupOf(name)) % light.length) * shades + (hash(name) >>> 8) % shades
 }
