@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <marey/export.h>
+#include <marey/samples.h>
 
 #include "base/output_file.h"
 #include "base/utf8.h"
@@ -113,8 +114,9 @@ class CallgrindProfile {
 FileFormat callgrind_format() {
     static constexpr std::string_view kSuffixes[] = {".callgrind", ".callgrind.out"};
     return {"callgrind", "Callgrind profiles, for KCachegrind and callgrind_annotate",
-            "threads, GPU work, async ranges", kSuffixes,
-            [](const Trace& trace, const std::string& path) { CallgrindProfile(trace, path).write(); }};
+            "threads, GPU work, async ranges", kSuffixes, [](const Trace& trace, const std::string& path) {
+                CallgrindProfile(with_sampled_functions(trace), path).write();
+            }};
 }
 
 }  // namespace marey

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <marey/export.h>
+#include <marey/samples.h>
 #include <marey/suspended_calls.h>
 
 #include "analyze/events/event_categories.h"
@@ -211,15 +212,18 @@ std::string_view trace_name(std::string_view path) {
 }  // namespace
 
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut) {
-    ChromeJson(with_part_flows(with_task_tracks(trace)), path, trace_name(path), cut).write();
+    ChromeJson(with_part_flows(with_sample_tracks(with_task_tracks(trace))), path, trace_name(path), cut)
+        .write();
 }
 
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeStyle style) {
-    ChromeJson(with_part_flows(with_task_tracks(trace)), path, trace_name(path), {}, style).write();
+    ChromeJson(with_part_flows(with_sample_tracks(with_task_tracks(trace))), path, trace_name(path), {},
+               style)
+        .write();
 }
 
 void write_chrome_json(const Trace& trace, std::ostream& stream, ChromeCut cut) {
-    ChromeJson(with_part_flows(with_task_tracks(trace)), stream, {}, cut).write();
+    ChromeJson(with_part_flows(with_sample_tracks(with_task_tracks(trace))), stream, {}, cut).write();
 }
 
 void write_chrome_json(const Trace& trace, const std::string& path) {

@@ -12,6 +12,7 @@
 
 #include <marey/export.h>
 #include <marey/merge.h>
+#include <marey/samples.h>
 
 #include "analyze/name_slots.h"
 #include "base/output_file.h"
@@ -518,7 +519,7 @@ class FirefoxProfile {
 }  // namespace
 
 void write_firefox(const Trace& trace, const std::string& path) {
-    FirefoxProfile(trace, path).write();
+    FirefoxProfile(with_sample_tracks(trace), path).write();
 }
 
 }  // namespace marey

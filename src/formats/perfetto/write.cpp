@@ -4,6 +4,7 @@
 // only if the process is its only group. Without snapshots all timestamps are those of one clock.
 #include <marey/error.h>
 #include <marey/export.h>
+#include <marey/samples.h>
 #include <marey/suspended_calls.h>
 
 #if MAREY_HAVE_PROTOZERO
@@ -511,11 +512,11 @@ void PerfettoTrace::write_begin(Row row, std::uint64_t time, NextExtras& next) {
 }  // namespace
 
 void write_perfetto(const Trace& trace, const std::string& path) {
-    PerfettoTrace(with_part_flows(with_task_tracks(trace)), path).write();
+    PerfettoTrace(with_part_flows(with_sample_tracks(with_task_tracks(trace))), path).write();
 }
 
 void write_perfetto(const Trace& trace, std::ostream& stream) {
-    PerfettoTrace(with_part_flows(with_task_tracks(trace)), stream).write();
+    PerfettoTrace(with_part_flows(with_sample_tracks(with_task_tracks(trace))), stream).write();
 }
 
 }  // namespace marey

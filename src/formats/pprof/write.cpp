@@ -1,6 +1,7 @@
 // write.cpp: writes pprof's profile.proto: one sample per distinct stack of a thread.
 #include <marey/error.h>
 #include <marey/export.h>
+#include <marey/samples.h>
 
 #if MAREY_HAVE_PROTOZERO
 
@@ -312,7 +313,7 @@ class PprofProfile {
 }  // namespace
 
 std::uint32_t write_pprof(const Trace& trace, const std::string& path) {
-    return PprofProfile(trace, path).write();
+    return PprofProfile(with_sampled_functions(trace), path).write();
 }
 
 }  // namespace marey

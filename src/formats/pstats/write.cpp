@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include <marey/export.h>
+#include <marey/samples.h>
 
 #include "analyze/tree/child_index.h"
 #include "base/output_file.h"
@@ -166,7 +167,7 @@ class PstatsProfile {
 }  // namespace
 
 void write_pstats(const Trace& trace, const std::string& path) {
-    PstatsProfile(trace, path).write();
+    PstatsProfile(with_sampled_functions(trace), path).write();
 }
 
 }  // namespace marey

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include <marey/export.h>
+#include <marey/samples.h>
 
 #include "base/output_file.h"
 #include "base/work_meter.h"
@@ -176,7 +177,7 @@ class Speedscope {
 }  // namespace
 
 void write_speedscope(const Trace& trace, const std::string& path) {
-    Speedscope(trace, path).write();
+    Speedscope(with_sample_tracks(trace), path).write();
 }
 
 }  // namespace marey
