@@ -33,8 +33,8 @@ MAREY_API bool is_known_wait(std::string_view name);
 /// The purpose of such a function; None for others.
 MAREY_API WaitKind wait_kind(std::string_view name);
 
-/// The same for a site. Functions of the program never are, whatever their names; ranges that it marked are if
-/// their first word is "wait", "sleep" or "idle", as in "wait for workers".
+/// The same for a site. Functions of the program never are, whatever their names; ranges that it marked are
+/// if their first word is "wait", "sleep" or "idle", as in "wait for workers".
 MAREY_API bool is_known_wait(const Trace& trace, const SiteInfo& site);
 MAREY_API WaitKind wait_kind(const Trace& trace, const SiteInfo& site);
 

@@ -83,8 +83,8 @@ def test_wrong_defaults_are_one_line_of_error(folder, line, message):
 
 def test_sections_of_other_programs_are_not_checked(folder):
     recorded(folder)
-    others = "[tool.other]\nrows 5\nlong = \"\"\"\nseveral lines\"\"\"\nlists = [\n  [1, 2],\n]\n"
-    ours = "[tool.marey.report]\r\nexclude = [ # comment\n  \"a \\\" b\", 'it]',\n]\n\nlimit = 1 # comment\n"
+    others = '[tool.other]\nrows 5\nlong = """\nseveral lines"""\nlists = [\n  [1, 2],\n]\n'
+    ours = '[tool.marey.report]\r\nexclude = [ # comment\n  "a \\" b", \'it]\',\n]\n\nlimit = 1 # comment\n'
     (folder / "pyproject.toml").write_text(others + ours)
     assert "(--limit 0 shows all)" in run(folder, "report", "app.marey").stdout
 
