@@ -142,7 +142,7 @@ void ResultArgument::declare(Options& options) {
     options.text(sort, "--sort", "COLUMN", "Column to sort the main table by, largest first");
     options.flag(ascending, "--ascending", "Sort the smallest first");
     options.number(limit, "--limit",
-                   fmt::format("Number of {}s to show ({})", row,
+                   fmt::format("Number of {}{} to show ({})", row, row.ends_with('s') ? "es" : "s",
                                usual_limit == 0 ? "all" : fmt::format("{}; 0 shows all", usual_limit)));
 }
 
