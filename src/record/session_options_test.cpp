@@ -167,6 +167,7 @@ TEST(ParseOptions, NamesAnUnknownKey) {
             error_of(text),
             "'" + text +
                 "': expected out=, name=, max=, policy=, last=, scopes=, values=, command_line=, memory=, "
+                "sample=, "
                 "shapes=, inputs=, flops=, devices=, device_activities=, nvtx=, clock_exchange=, control=, "
                 "include=, exclude=, fold_libraries=, min_duration_ns=, max_depth=, call_budget=, "
                 "call_lines=, calls=, or c_calls=");
