@@ -50,7 +50,7 @@ class TraceCheck {
         check_problems();
         const std::string damage = find_damage(trace_.data());
         if (!damage.empty()) {
-            violations_.add("columns", [&] { return damage; });
+            violations_.add("columns", [&] { return std::string(damage); });
         } else {
             check_ranges();
             check_points();

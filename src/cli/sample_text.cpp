@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <marey/results.h>
@@ -20,7 +21,7 @@ namespace {
 constexpr std::size_t kRowsOfSection = 10;
 
 std::string rate_text(double rate) {
-    return format_count(static_cast<std::uint64_t>(std::max(rate, 0.0) + 0.5));
+    return format_count(static_cast<std::uint64_t>(std::llround(std::max(rate, 0.0))));
 }
 
 /// "995 a second of CPU time, by perf_event (asked for 1,000)"; empty if it is not known.
