@@ -188,14 +188,17 @@ def test_a_hang_in_c_with_the_gil_names_its_holder_and_who_waits(tmp_path, versi
         """
     process = start(tmp_path, text, python)
     try:
-        while not (rows := {r["thread_id"]: r for r in look(tmp_path, process.pid)["now_threads"]})[process.pid][
-            "waits_for"
-        ]:
-            pass
+        for _ in range(200):  # who waits for the GIL wakes up every 5 ms
+            rows = {row["thread_id"]: row for row in look(tmp_path, process.pid)["now_threads"]}
+            if all(row["waits_for"] for row in rows.values()):
+                break
         (other,) = rows.keys() - {process.pid}
         assert (rows[process.pid]["waits_for"], rows[process.pid]["holds_gil"]) == ("sleep", True)
         assert (rows[other]["waits_for"], rows[other]["waits_for_thread_id"]) == ("GIL", process.pid)
-        text = marey_command("now", str(process.pid), folder=tmp_path).stdout
+        for _ in range(200):
+            text = marey_command("now", str(process.pid), folder=tmp_path).stdout
+            if "waits: GIL" in text:
+                break
         assert re.search(
             r"^  main thread +waits: sleep, holds the GIL +libc\S+: \w*sleep  <  .*hang.py\(\d+\): load", text, re.M
         )
