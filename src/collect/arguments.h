@@ -20,7 +20,7 @@ class ArgumentDecoder {
   public:
     /// `frames` must outlive this.
     ArgumentDecoder(TraceData& data, StringPool& strings, const RequestedValues& wanted,
-                    const FrameTables& frames)
+                    const FrameNames& frames)
         : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, frames) {}
 
     /// Appends the arguments of one row and, if there are any, a slice of the index; and the row's detail.

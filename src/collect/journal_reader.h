@@ -48,7 +48,7 @@ struct ModuleExtent {
 };
 
 /// Everything that the frame words of recorded stacks refer to.
-struct FrameTables {
+struct FrameNames {
     std::vector<NamedModule> modules;             ///< module `id` is modules[id - 1]
     std::vector<ModuleExtent> extents;            ///< the last one first
     std::vector<detail::CodePlaceRecord> places;  ///< place `number` is places[number - 1]
@@ -61,7 +61,7 @@ struct NameTables {
     std::vector<SiteInfo> sites;  ///< site `id` is sites[site_rows.row(id)]
     SiteRows site_rows;
     std::vector<std::uint32_t> site_flags;  ///< detail::SiteFlags, by site
-    FrameTables frames;
+    FrameNames frames;
 };
 NameTables read_names(std::span<const std::byte> stream);
 

@@ -31,7 +31,7 @@ struct ReplayedLog {
     const ViewRequest request;
     std::shared_ptr<TraceData> data;
     Journal journal;
-    FrameTables frames;
+    FrameNames frames;
     const JournalSession* session = nullptr;  ///< in `journal`; null: the whole log
     SessionFilter filter;
     std::shared_ptr<const ClockFit> fit;

@@ -26,7 +26,7 @@ namespace marey {
 class FrameTexts {
   public:
     /// The sites of `data` are complete. All must outlive this.
-    FrameTexts(const TraceData& data, StringPool& strings, const FrameTables& tables)
+    FrameTexts(const TraceData& data, StringPool& strings, const FrameNames& tables)
         : data_(data), strings_(strings), modules_(tables.modules), tables_(tables) {}
 
     /// The frame words of a numbered stack, innermost first, as far as they are known.
@@ -74,7 +74,7 @@ class FrameTexts {
         }
         return frame;
     }
-    const FrameTables& tables() const noexcept { return tables_; }
+    const FrameNames& tables() const noexcept { return tables_; }
 
     StringId text_of(std::uint64_t word) {
         const auto [at, fresh] = known_.try_emplace(word, 0);
@@ -152,7 +152,7 @@ class FrameTexts {
     const TraceData& data_;
     StringPool& strings_;
     std::span<const NamedModule> modules_;
-    const FrameTables& tables_;
+    const FrameNames& tables_;
     std::vector<std::string> shown_;  ///< the name of each module in texts; empty: not made yet
     std::unordered_map<std::uint64_t, StringId> known_;
     bool has_native_ = false;
